@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What weft throws. Every message reads `weft[area.rule]: the rule; what to change (numbers)`, so that it can be searched for by its id.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace weft {
+
+class Error : public std::runtime_error {
+ public:
+  // id: `area.rule`, stable over versions. message: the rule, the numbers that break it, and what to change.
+  Error(std::string_view id, std::string_view message)
+      : std::runtime_error("weft[" + std::string(id) + "]: " + std::string(message)), id_(id) {}
+
+  const std::string& id() const noexcept { return id_; }
+
+ private:
+  std::string id_;
+};
+
+}  // namespace weft
