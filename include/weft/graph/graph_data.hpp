@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model as flat tables. A *frame* is a top-level node, or the body of a Repeat with its count; the tables hold it once.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/layer/facts.hpp"
+
+namespace weft {
+
+// Parameters start at multiples of this in their arena: a cache line of float, two of double, so that offsets do not depend on the type.
+inline constexpr Index parameter_alignment_elems = 16;
+
+struct PathPiece {
+  const char* text = nullptr;  // or
+  Index number = -1;           // the place in the parent; both absent: the repetition
+};
+using Path = FixedVector<PathPiece, 12>;
+
+struct ParameterSite {
+  ParameterFacts facts{};
+  int leaf = -1;
+  int owner = -1;    // the parameter whose storage this is; itself unless tied
+  Index offset = 0;  // of the owner, in elements from the start of its frame's part of the arena (of parameters, or of buffers)
+};
+
+struct LeafSite {
+  const char* name = "";
+  int version = 0, frame = 0, op = 0;
+  Features in{}, out{};
+  LayerFacts facts{};
+  Path path{};
+  int first_parameter = 0;
+};
+
+enum class OpKind : char { leaf, add, place };  // a layer · out = input + second · columns of out = input
+
+struct OpSite {
+  OpKind kind = OpKind::leaf;
+  int leaf = -1;
+  int input = 0, second = -1, output = 0;  // tensors of the frame; second: added by an add, or by a layer that adds a residual
+  Index column = 0;                        // place: the first column of the output
+};
+
+struct FrameSite {
+  Index count = 1;  // repetitions
+  int first_op = 0, num_ops = 0, first_leaf = 0, num_leaves = 0, first_tensor = 0, num_tensors = 0;
+  int output = 0;                                   // tensor 0 is the input
+  Index parameter_elems = 0, buffer_elems = 0;      // of one repetition, with alignment
+  Index first_parameter_elem = 0, first_buffer_elem = 0;
+  Index first_unit = 0;  // a unit is one repetition of a frame
+};
+
+enum class GraphRule : char { none, shape_meets, residual_matches, sum_matches, concat_matches, repeat_matches, tie_owner, tie_extents, tie_repeat, empty };
+
+struct GraphFault {
+  GraphRule rule = GraphRule::none;
+  int leaf = 0;         // the layer at which it shows
+  Features given{}, wanted{};
+};
+
+struct GraphData {
+  std::vector<FrameSite> frames{};
+  std::vector<OpSite> ops{};
+  std::vector<Features> tensors{};
+  std::vector<LeafSite> leaves{};
+  std::vector<ParameterSite> parameters{};
+  Features input{}, output{};
+  Index parameter_elems = 0, buffer_elems = 0, num_units = 0;  // of the arenas, with alignment
+  Index longest_sequence = 0;                                  // of positions that a layer has; 0: no limit
+  GraphFault fault{};
+
+  constexpr bool joins() const {
+    for (const LeafSite& leaf : leaves)
+      if (leaf.facts.join_elems > 0) return true;
+    return false;
+  }
+  // Elements that are trained: ties count once, alignment does not count.
+  constexpr Index num_parameters() const {
+    Index total = 0;
+    for (int i = 0; i < int(parameters.size()); ++i) {
+      const ParameterSite& site = parameters[std::size_t(i)];
+      if (site.owner == i && site.facts.kind != ParameterKind::buffer) total += site.facts.elems() * frame_of(site).count;
+    }
+    return total;
+  }
+  constexpr const FrameSite& frame_of(const ParameterSite& site) const {
+    return frames[std::size_t(leaves[std::size_t(site.leaf)].frame)];
+  }
+  // Where a parameter of a repetition starts in its arena.
+  constexpr Index first_elem(int parameter, Index repetition) const {
+    const ParameterSite& owner = parameters[std::size_t(parameters[std::size_t(parameter)].owner)];
+    const FrameSite& frame = frame_of(owner);
+    const bool buffer = owner.facts.kind == ParameterKind::buffer;
+    const Index own = frame.count == 1 ? 0 : repetition;
+    return (buffer ? frame.first_buffer_elem + own * frame.buffer_elems : frame.first_parameter_elem + own * frame.parameter_elems) + owner.offset;
+  }
+};
+
+// "blocks.3.attention.qkv.weight"
+inline std::string path_of(const GraphData& graph, int parameter, Index repetition) {
+  const ParameterSite& site = graph.parameters[std::size_t(parameter)];
+  std::string text;
+  for (const PathPiece& piece : graph.leaves[std::size_t(site.leaf)].path)
+    text += (piece.text ? std::string(piece.text) : std::to_string(piece.number >= 0 ? piece.number : repetition)) + ".";
+  return text + site.facts.name;
+}
+
+// The path of a layer, without a parameter's name.
+inline std::string path_of_leaf(const GraphData& graph, int leaf, Index repetition) {
+  std::string text;
+  for (const PathPiece& piece : graph.leaves[std::size_t(leaf)].path)
+    text += (text.empty() ? "" : ".") + (piece.text ? std::string(piece.text) : std::to_string(piece.number >= 0 ? piece.number : repetition));
+  return text + " (" + graph.leaves[std::size_t(leaf)].name + ")";
+}
+
+}  // namespace weft
