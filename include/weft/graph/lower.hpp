@@ -137,6 +137,11 @@ class GraphBuilder {
 // ── one specialisation per kind of node: its leaves, and how it is written into the open frame ──
 
 template <class Node>
+concept NamedNode = requires { typename Node::NamedNode; };
+template <class Node>
+concept TiedNode = requires { typename Node::TiedLayer; };
+
+template <class Node>
 struct Lower {  // a layer
   static_assert(Layer<Node>, "weft[graph.layer]: this is not a layer: it lacks name, version, output(Features) or facts(Features, Index); see layer/facts.hpp");
   using Leaves = Pack<Node>;
@@ -173,25 +178,25 @@ struct Lower<Input<C, H, W>> {
   static constexpr int run(GraphBuilder&, int input) { return input; }
 };
 
-template <FixedString name, class Node>
-struct Lower<Named<name, Node>> {
-  using Leaves = typename Lower<Node>::Leaves;
+template <NamedNode Node>
+struct Lower<Node> {
+  using Leaves = typename Lower<typename Node::NamedNode>::Leaves;
   static constexpr int run(GraphBuilder& builder, int input) {
     const PathPiece place = builder.path.empty() ? PathPiece{} : builder.path[builder.path.count - 1];
     if (builder.path.empty()) builder.path.push({});
-    builder.path[builder.path.count - 1] = {name.text, -1};
-    const int output = Lower<Node>::run(builder, input);
+    builder.path[builder.path.count - 1] = {Node::node_name, -1};
+    const int output = Lower<typename Node::NamedNode>::run(builder, input);
     builder.path[builder.path.count - 1] = place;
     return output;
   }
 };
 
-template <FixedString owner, class L>
-struct Lower<Tied<owner, L>> {
-  using Leaves = typename Lower<L>::Leaves;
+template <TiedNode Node>
+struct Lower<Node> {
+  using Leaves = typename Lower<typename Node::TiedLayer>::Leaves;
   static constexpr int run(GraphBuilder& builder, int input) {
-    const int output = Lower<L>::run(builder, input);
-    if (!builder.failed()) builder.tie(owner.text);
+    const int output = Lower<typename Node::TiedLayer>::run(builder, input);
+    if (!builder.failed()) builder.tie(Node::owner);
     return output;
   }
 };
@@ -302,12 +307,12 @@ struct LowerTop<Sequential<Nodes...>> {
     (child<Nodes>(builder, place++), ...);
   }
 };
-template <FixedString name, class Node>
-struct LowerTop<Named<name, Node>> {
+template <NamedNode Node>
+struct LowerTop<Node> {
   static constexpr void run(GraphBuilder& builder) {
     if (builder.path.empty()) builder.path.push({});
-    builder.path[builder.path.count - 1] = {name.text, -1};
-    LowerTop<Node>::run(builder);
+    builder.path[builder.path.count - 1] = {Node::node_name, -1};
+    LowerTop<typename Node::NamedNode>::run(builder);
   }
 };
 template <Index N, class... Nodes>
@@ -333,8 +338,8 @@ template <template <class...> class Many, class First, class... Rest>
 struct NaturalInput<Many<First, Rest...>> : NaturalInput<First> {};
 template <Index N, class First, class... Rest>
 struct NaturalInput<Repeat<N, First, Rest...>> : NaturalInput<First> {};
-template <FixedString name, class Node>
-struct NaturalInput<Named<name, Node>> : NaturalInput<Node> {};
+template <NamedNode Node>
+struct NaturalInput<Node> : NaturalInput<typename Node::NamedNode> {};
 
 // The tables of a model for sequences of a given length (which only the flops depend on).
 template <class Model>

@@ -34,13 +34,19 @@ struct Concat {
 };
 
 // Gives a node a name in parameter paths, instead of its place in the parent: "blocks.3.attention.qkv.weight".
-template <FixedString name, class Node>
-struct Named {};
+template <FixedString name_text, class Node>
+struct Named {
+  using NamedNode = Node;  // found by this member: nvcc does not match a specialisation on a template argument of class type
+  static constexpr const char* node_name = name_text.text;
+};
 
 // A layer whose first parameter is another layer's: one storage, one gradient, one optimizer state, one entry in a file.
 // `owner` is the full path of the parameter, such as "wte.table"; it comes earlier in the model and has the same extents.
-template <FixedString owner, class Layer>
-struct Tied {};
+template <FixedString owner_text, class Layer>
+struct Tied {
+  using TiedLayer = Layer;
+  static constexpr const char* owner = owner_text.text;
+};
 
 // The features of the model's input, where its first layer does not say them: Sequential<Input<1, 28, 28>, Conv2d<…>, …>.
 template <Index C, Index H = 1, Index W = 1>
