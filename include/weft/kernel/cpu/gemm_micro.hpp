@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The innermost part of a matrix product: one tile of c held in registers while a depth of k passes by.
+//
+// Every element of every tile, whatever the tile's size and position, is the same chain of operations: starting from zero, one
+// multiply-add for each p in ascending order. The bits of an element therefore depend on its row of a, its column of b and the depth alone.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include "weft/simd/vector.hpp"
+
+#if defined(__GNUC__)
+#define WEFT_FLATTENED __attribute__((always_inline))
+#else
+#define WEFT_FLATTENED
+#endif
+
+namespace weft::kernel::cpu {
+
+// The tile of c that fills the registers of an instruction set: rows · vectors sums, `vectors` operands of b and one of a at a time.
+template <class Isa>
+struct ProductTile {
+  static constexpr Index rows = Isa::num_registers >= 32 ? 12 : 6;
+  static constexpr Index vectors = 2;
+};
+template <class Isa, class Real>
+inline constexpr Index tile_columns = ProductTile<Isa>::vectors * simd::lanes<Isa, Real>;
+
+// Where a tile goes: c = sums + from + bias, each addend where it is given. `from` may be c itself.
+template <class Real>
+struct TileOutput {
+  Real* c;            // (rows, columns)
+  Index ldc;
+  const Real* from;   // (rows, columns) or null
+  Index from_stride;
+  const Real* bias;   // (columns) or null
+
+  TileOutput at(Index row, Index column) const {
+    return {c + row * ldc + column, ldc, from ? from + row * from_stride + column : nullptr, from_stride, bias ? bias + column : nullptr};
+  }
+};
+
+// body(0), …, body(Count - 1) with constant arguments: arrays that are indexed by them stay in registers at any optimisation level.
+template <Index Count, class Body>
+WEFT_FLATTENED inline void unrolled(Body&& body) {
+  [&]<Index... Step>(std::integer_sequence<Index, Step...>) WEFT_FLATTENED {
+    (body(std::integral_constant<Index, Step>{}), ...);
+  }(std::make_integer_sequence<Index, Count>{});
+}
+
+// One tile: Rows × columns, columns in ((Vectors - 1) · lanes, Vectors · lanes].
+// a(r, p) is at a[r · a_stride + p] if RowMajor, else at a[p · a_stride + r]; b(p, j) at b[p · b_stride + j], readable up to whole vectors.
+template <class Isa, class Real, Index Rows, Index Vectors, bool RowMajor>
+inline void product_tile(Index depth, const Real* a, Index a_stride, const Real* b, Index b_stride, const TileOutput<Real>& out,
+                         Index columns) {
+  using Register = simd::Vector<Isa, Real>;
+  constexpr Index width = simd::lanes<Isa, Real>;
+  Register sums[Rows][Vectors] = {};
+  for (Index p = 0; p < depth; ++p) {
+    Register right[Vectors];
+    unrolled<Vectors>([&](auto v) WEFT_FLATTENED { right[v] = simd::load<Isa>(b + v * width); });
+    unrolled<Rows>([&](auto r) WEFT_FLATTENED {
+      const Register left = simd::broadcast<Isa>(RowMajor ? a[r * a_stride] : a[r]);
+      unrolled<Vectors>([&](auto v) WEFT_FLATTENED { sums[r][v] += left * right[v]; });
+    });
+    a += RowMajor ? 1 : a_stride;
+    b += b_stride;
+  }
+  const Index last = columns - (Vectors - 1) * width;
+  if (last == width) {
+    unrolled<Rows>([&](auto r) WEFT_FLATTENED {
+      unrolled<Vectors>([&](auto v) WEFT_FLATTENED {
+        if (out.from) sums[r][v] += simd::load<Isa>(out.from + r * out.from_stride + v * width);
+        if (out.bias) sums[r][v] += simd::load<Isa>(out.bias + v * width);
+        simd::store<Isa>(out.c + r * out.ldc + v * width, sums[r][v]);
+      });
+    });
+  } else {
+    unrolled<Rows>([&](auto r) WEFT_FLATTENED {
+      unrolled<Vectors>([&](auto v) WEFT_FLATTENED {
+        const Index count = v + 1 < Vectors ? width : last;
+        if (out.from) sums[r][v] += simd::load_first<Isa>(out.from + r * out.from_stride + v * width, count);
+        if (out.bias) sums[r][v] += simd::load_first<Isa>(out.bias + v * width, count);
+        simd::store_first<Isa>(out.c + r * out.ldc + v * width, sums[r][v], count);
+      });
+    });
+  }
+}
+
+}  // namespace weft::kernel::cpu
