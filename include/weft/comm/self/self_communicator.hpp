@@ -97,7 +97,8 @@ class SelfCommunicator {
       const Outgoing& from = sends[i];
       const Incoming& to = receives[i];
       if (from.type != to.type || from.count != to.count || from.tag != to.tag)
-        throw Error("comm.mismatch", "a message is received as it was sent; rank 0: " + to_text(from.call()) + "; rank 0: " + to_text(to.call()));
+        throw Error("comm.mismatch", "a message is received as it was sent; rank 0: " + to_text(from.call()) + "; rank 0: " +
+                                         to_text(to.call()));
     }
     for (std::size_t i = 0; i < sends.size(); ++i)
       if (sends[i].count > 0) std::memmove(receives[i].data, sends[i].data, std::size_t(sends[i].count * bytes_of(sends[i].type)));
