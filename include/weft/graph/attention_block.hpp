@@ -23,7 +23,7 @@ using CausalAttention = SelfAttention<C, H, KeyValueHeads, bias, true>;
 // The same with rotary positions on q and k, without biases: Llama's.
 template <Index C, Index H, Index KeyValueHeads = H, Number base = 10000.0>
 using RotaryAttention = Sequential<Named<"qkv", Linear<C, attention_options(C, H, KeyValueHeads, true).packed_width(), Bias::no>>,
-                                   Rotary<attention_options(C, H, KeyValueHeads, true), base>,
+                                   Rotary<attention_options(C, H, KeyValueHeads, true), Number{base.value}>,  // not `base`: nvcc loses it
                                    Attention<attention_options(C, H, KeyValueHeads, true)>, Named<"projection", Linear<C, C, Bias::no>>>;
 
 }  // namespace weft

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives every value and gradient of a frame its place. See plan/frame_memory.hpp for the kinds of place.
+#pragma once
+
+#include "weft/plan/gradient_flow.hpp"
+
+namespace weft {
+
+// Slot, workspace and boundary places of values. `output_kept`: the next frame needs this frame's output in backward, or holds it over a join.
+constexpr void place_values(const GraphData& graph, int frame_index, const MemoryFacts& facts, bool output_kept, FrameMemory& out) {
+  const FrameSite& frame = graph.frames[std::size_t(frame_index)];
+  FrameLifetimes life(graph, frame_index);
+  const int n = frame.num_tensors;
+  if (output_kept) life.kept[std::size_t(frame.output)] = 1;
+  TensorGroups groups(n);
+  for (int i = 0; i < frame.num_ops; ++i) {
+    const OpSite& op = life.op(i);
+    if (op.kind != OpKind::leaf || op.second >= 0 || !life.leaf(i).facts.in_place) continue;
+    const std::size_t in = std::size_t(op.input);
+    if (op.input != 0 && !life.kept[in] && life.num_uses[in] == 1) groups.join(op.input, op.output);
+  }
+  struct Group { int from = 1 << 30, to = -1; Index bytes = 0; bool kept = false, output = false; };
+  std::vector<Group> all = filled(n, Group{});
+  for (int t = 1; t < n; ++t) {
+    Group& group = all[std::size_t(groups.of(t))];
+    const std::size_t at = std::size_t(t);
+    group.from = life.producer[at] < group.from ? life.producer[at] : group.from;
+    group.to = life.last_use[at] > group.to ? life.last_use[at] : group.to;
+    group.bytes = tensor_bytes(life.features(t), facts) > group.bytes ? tensor_bytes(life.features(t), facts) : group.bytes;
+    group.kept |= life.kept[at] != 0;
+    group.output |= t == frame.output;
+  }
+  out.values = filled(n, Place{});
+  IntervalPacker workspace;
+  for (int t = 1; t < n; ++t) {
+    if (groups.of(t) != t) continue;
+    const Group& group = all[std::size_t(t)];
+    if (group.kept || (facts.wide && life.crosses_forward(group.from, group.to))) {
+      out.values[std::size_t(t)] = {Storage::slot, out.slot_bytes};
+      out.slot_bytes += group.bytes;
+    } else if (group.output) {
+      out.values[std::size_t(t)] = {Storage::boundary, 0};
+    } else {
+      out.values[std::size_t(t)] = {Storage::workspace, 0};
+      workspace.add(t, group.from, group.to, group.bytes);
+    }
+  }
+  out.forward_workspace_bytes = workspace.pack([&](int t, Index offset) { out.values[std::size_t(t)].offset = offset; });
+  for (int t = 1; t < n; ++t) out.values[std::size_t(t)] = out.values[std::size_t(groups.of(t))];
+  out.output_kept = out.values[std::size_t(frame.output)].storage == Storage::slot;
+  out.output_value_offset = out.values[std::size_t(frame.output)].offset;
+  for (int l = 0; l < frame.num_leaves; ++l) {
+    const LayerFacts& leaf = graph.leaves[std::size_t(frame.first_leaf + l)].facts;
+    for (int k = 0; k < 4; ++k) {
+      out.saved.push_back(out.slot_bytes);
+      if (k >= leaf.saved.size()) continue;
+      const SavedFacts& saved = leaf.saved[k];
+      out.slot_bytes += round_up((facts.rows * saved.elems_per_row + saved.fixed_elems) * (saved.integer ? 4 : facts.real_bytes), alignment_bytes);
+    }
+  }
+}
+
+
+// The same for gradients. `output_kept`: the gradient of this frame's output is held over a join, here or in the next frame.
+constexpr void place_gradients(const GraphData& graph, int frame_index, const MemoryFacts& facts, const GradientFlow& flow, bool output_kept,
+                               FrameMemory& out) {
+  const FrameSite& frame = graph.frames[std::size_t(frame_index)];
+  const FrameLifetimes life(graph, frame_index);
+  const int n = frame.num_tensors, last = frame.num_ops;
+  out.copies_second = flow.copies_second, out.first_input = flow.first_input, out.first_second = flow.first_second;
+  out.flips = flow.groups.of(0) != flow.groups.of(frame.output);
+  out.output_gradient_kept = output_kept;
+  out.gradients = filled(n, Place{});
+  out.gradient_parts = filled(last, Place{});
+  IntervalPacker workspace;
+  for (int t = 0; t < n; ++t) {
+    if (flow.groups.of(t) != t) continue;
+    const GradientFlow::Group& group = flow.all[std::size_t(t)];
+    if (group.from < 0) continue;  // no gradient reaches it
+    Place& place = out.gradients[std::size_t(t)];
+    if (group.output && output_kept) {
+      place = {Storage::slot, out.slot_bytes};
+      out.output_gradient_offset = out.slot_bytes;
+      out.slot_bytes += group.bytes;
+    } else if (group.output || group.input) {
+      place = {Storage::boundary, 0};
+    } else if (facts.wide && group.crosses) {
+      place = {Storage::slot, out.slot_bytes};
+      out.slot_bytes += group.bytes;
+    } else {
+      place = {Storage::workspace, 0};
+      workspace.add(t, last - group.from, last - group.to, group.bytes);
+    }
+  }
+  for (int i = 0; i < last; ++i)  // a layer that overwrites dx where something is already
+    if (life.op(i).kind == OpKind::leaf && !life.leaf(i).facts.adds_input_gradient && !flow.first_input[std::size_t(i)]) {
+      out.gradient_parts[std::size_t(i)] = {Storage::workspace, 0};
+      workspace.add(n + i, last - i, last - i, tensor_bytes(life.features(life.op(i).input), facts));
+    }
+  out.backward_workspace_bytes = workspace.pack([&](int tag, Index offset) {
+    (tag < n ? out.gradients[std::size_t(tag)] : out.gradient_parts[std::size_t(tag - n)]).offset = offset;
+  });
+  for (int t = 0; t < n; ++t) out.gradients[std::size_t(t)] = out.gradients[std::size_t(flow.groups.of(t))];
+}
+
+// Places for all frames. Boundaries concern two frames: what the second needs of the first's output decides where that lies.
+struct ActivationMemory {
+  std::vector<FrameMemory> frames{};
+  Index slot_bytes = 0;       // of one micro-batch: all frames, all repetitions
+  Index boundary_bytes = 0;   // of one of the two boundary buffers
+  Index workspace_bytes = 0;  // largest of all frames and passes
+};
+
+constexpr ActivationMemory place_activations(const GraphData& graph, const MemoryFacts& facts) {
+  ActivationMemory out;
+  const std::size_t n = graph.frames.size();
+  std::vector<GradientFlow> flows;
+  std::vector<char> input_kept = filled(Index(n), char(0)), input_crosses = input_kept, output_crosses = input_kept;
+  for (std::size_t f = 0; f < n; ++f) {
+    const FrameLifetimes life(graph, int(f));
+    flows.push_back(gradient_flow(graph, int(f), facts));
+    input_kept[f] = life.kept[0] || (facts.wide && life.crosses_forward(-1, life.last_use[0]));
+    input_crosses[f] = facts.wide && flows[f].all[std::size_t(flows[f].groups.of(0))].crosses;
+    output_crosses[f] = facts.wide && flows[f].all[std::size_t(flows[f].groups.of(graph.frames[f].output))].crosses;
+  }
+  for (std::size_t f = 0; f < n; ++f) {
+    const FrameSite& frame = graph.frames[f];
+    FrameMemory memory;
+    const bool next_keeps = f + 1 < n && input_kept[f + 1], next_crosses = f + 1 < n && input_crosses[f + 1];
+    place_values(graph, int(f), facts, next_keeps || (frame.count > 1 && input_kept[f]), memory);
+    place_gradients(graph, int(f), facts, flows[f], output_crosses[f] || next_crosses || (frame.count > 1 && input_crosses[f]), memory);
+    const Index output = tensor_bytes(graph.tensors[std::size_t(frame.first_tensor + frame.output)], facts);
+    if ((!memory.output_kept || !memory.output_gradient_kept) && output > out.boundary_bytes) out.boundary_bytes = output;
+    const Index workspace = memory.forward_workspace_bytes > memory.backward_workspace_bytes ? memory.forward_workspace_bytes : memory.backward_workspace_bytes;
+    if (workspace > out.workspace_bytes) out.workspace_bytes = workspace;
+    out.slot_bytes += frame.count * memory.slot_bytes;
+    out.frames.push_back(memory);
+  }
+  return out;
+}
+
+}  // namespace weft
