@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <weft/comm/recording/recording_communicator.hpp>
+#include <weft/run/launch.hpp>
+
+#include "contract/communicator_suite.hpp"
+
+namespace {
+
+struct RecordingRanks {
+  using Communicator = weft::RecordingCommunicator<weft::ThreadCommunicator>;
+  static constexpr int max_ranks = 8;
+  static constexpr bool reports_faults = true;
+  template <class Body>
+  static void run(int ranks, Body body) {
+    weft::launch(ranks, [&](weft::ThreadCommunicator& inner) {
+      Communicator comm(inner, 100);
+      body(comm);
+    }, {.threads = {}, .allow_inside_mpi = true});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("recording_communicator_conforms") { weft::contract::run_communicator_suite<RecordingRanks>(); }
