@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plan<Model, strategy, batch>: a plan at compile time, checked where it is named. plan_at_start<…>: the same when sizes are known later.
+#pragma once
+
+#include "weft/plan/make_plan.hpp"
+#include "weft/plan/refuse.hpp"
+#include "weft/strategy/data_parallel.hpp"
+
+namespace weft {
+
+// The strategy, lowered: every axis contributes what it knows.
+template <class MeshType>
+constexpr StrategyData lower_strategy(const MeshType& mesh) {
+  StrategyData out;
+  out.ranks = mesh.num_ranks();
+  mesh.for_each_axis([&](const auto& axis, int) {
+    if constexpr (requires { axis.bucket_bytes; }) out.bucket_bytes = axis.bucket_bytes;
+    if constexpr (requires { axis.overlap; }) out.overlap = axis.overlap;
+  });
+  return out;
+}
+
+template <class RecipeType>
+constexpr TrainingData lower_recipe(const GraphData& graph) {
+  using Loss = typename RecipeType::Loss;
+  return {RecipeType::Precision::type, RecipeType::Optimizer::num_states, Loss::target(graph.output), Loss::counts_per_row(graph.output), Loss::name};
+}
+
+// The whole plan as data. Faults are in it: see require_valid.
+template <class Model, class RecipeType = Recipe<>>
+constexpr PlanData plan_data(const StrategyData& strategy, const Batch& batch, const Budget& budget = {}) {
+  GraphData graph = lower<Model>(batch.sequence);
+  const TrainingData training = lower_recipe<RecipeType>(graph);
+  return make_plan(graph, strategy, batch, training, budget);
+}
+
+// A plan made at start-up, from a mesh value. Errors: what Plan refuses, with the same ids.
+template <class Model, class RecipeType = Recipe<>, class MeshType>
+PlanData plan_at_start(const MeshType& mesh, const Batch& batch, const Budget& budget = {}) {
+  PlanData plan = plan_data<Model, RecipeType>(lower_strategy(mesh), batch, budget);
+  require_valid(plan);
+  return plan;
+}
+
+template <class Model, int leaf>
+struct LeafType { using type = At<leaf, Leaves<Model>>; };
+template <class Model, int leaf>
+  requires(leaf >= Leaves<Model>::size)
+struct LeafType<Model, leaf> { using type = void; };
+
+template <bool>
+struct Because {};
+
+// Why a plan was refused: names every member that a program asks a plan for, so that the reason is the only error.
+struct RefusedPlan {
+  static constexpr Index num_ranks = 1;
+  static constexpr Memory memory() { return {}; }
+  static constexpr Index bytes_per_rank() { return 0; }
+  static constexpr LedgerTotals ledger() { return {}; }
+  static constexpr Index num_parameters() { return 0; }
+  static constexpr std::uint64_t fingerprint() { return 0; }
+};
+
+template <class Model, auto strategy, Batch batch, class RecipeType, Budget budget>
+struct AcceptedPlan {
+  static constexpr Index num_ranks = strategy.num_ranks();
+
+  static constexpr Memory memory() { return data().memory; }
+  static constexpr Index bytes_per_rank() { return data().memory.total(); }
+  static constexpr LedgerTotals ledger() { return totals(data().ledger); }
+  static constexpr Index num_parameters() { return lower<Model>().num_parameters(); }
+  static constexpr std::uint64_t fingerprint() { return weft::fingerprint(data()); }
+  static constexpr PlanData data() { return plan_data<Model, RecipeType>(lower_strategy(strategy), batch, budget); }
+};
+
+template <class Model, auto strategy, Batch batch, class RecipeType, Budget budget>
+inline constexpr PlanFault fault_of = plan_data<Model, RecipeType>(lower_strategy(strategy), batch, budget).fault;
+
+template <class Model, auto strategy, Batch batch, class RecipeType, Budget budget, bool accepted = fault_of<Model, strategy, batch, RecipeType, budget>.rule == PlanRule::none>
+struct CheckedPlan : AcceptedPlan<Model, strategy, batch, RecipeType, budget> {};
+template <class Model, auto strategy, Batch batch, class RecipeType, Budget budget>
+struct CheckedPlan<Model, strategy, batch, RecipeType, budget, false>
+    : RefusedPlan,
+      Because<explain<fault_of<Model, strategy, batch, RecipeType, budget>, typename LeafType<Model, fault_of<Model, strategy, batch, RecipeType, budget>.leaf>::type>()> {};
+
+// How a model is trained: who works on what, what is said when, how much memory a rank needs. Everything is known to the compiler:
+//   using Train = weft::Plan<Model, weft::mesh(weft::DataParallel{.ranks = 2}), weft::Batch{.global = 64, .micro = 8, .sequence = 256}>;
+//   static_assert(Train::bytes_per_rank() <= 2 * weft::GiB);
+// Requires: what plan/refuse.hpp lists; the first rule that is broken is the error.
+template <class ModelType, auto strategy_value, Batch batch_value, class RecipeType = Recipe<>, Budget budget_value = Budget{}>
+struct Plan : CheckedPlan<ModelType, strategy_value, batch_value, RecipeType, budget_value> {
+  using Model = ModelType;
+  using Recipe = RecipeType;
+  static constexpr auto strategy = strategy_value;
+  static constexpr Batch batch = batch_value;
+};
+
+}  // namespace weft

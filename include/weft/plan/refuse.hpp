@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plan is refused for, as text at start-up and as static_assert at compile time. Both lists have the same sentences, in the same
+// order (tests/plan/refuse_test.cpp compares them): a static_assert takes a literal only.
+#pragma once
+
+#include "weft/base/error.hpp"
+#include "weft/plan/plan_data.hpp"
+
+namespace weft {
+
+constexpr const char* rule_text(PlanRule rule) {
+  switch (rule) {
+    case PlanRule::none: return "";
+    case PlanRule::shape_meets: return "weft[shape.meets]: a layer does not take what the one before it gives; change the features of one of them";
+    case PlanRule::residual_matches: return "weft[shape.residual]: x + f(x) needs f to give the features of x; change the last layer inside Residual";
+    case PlanRule::sum_matches: return "weft[shape.sum]: the branches of Sum must give the same features; change one of them";
+    case PlanRule::concat_matches: return "weft[shape.concat]: the branches of Concat must give the same height and width; change one of them";
+    case PlanRule::repeat_matches: return "weft[shape.repeat]: what is repeated must give the features it takes; change its last layer";
+    case PlanRule::tie_owner: return "weft[graph.tie_owner]: Tied names no earlier parameter; give the full path, such as wte.table, of one that comes before";
+    case PlanRule::tie_extents: return "weft[graph.tie_extents]: tied parameters must have the same extents; change one of the layers";
+    case PlanRule::tie_repeat: return "weft[graph.tie_repeat]: a parameter inside Repeat can be tied within the same repetition only; move its owner out";
+    case PlanRule::empty: return "weft[graph.empty]: the model has no layers; add one";
+    case PlanRule::ranks_positive: return "weft[mesh.ranks]: a mesh has at least one rank; change DataParallel::ranks";
+    case PlanRule::bucket_positive: return "weft[data.bucket_bytes]: a bucket holds at least one byte; change DataParallel::bucket_bytes";
+    case PlanRule::batch_positive: return "weft[batch.positive]: Batch::global, ::micro and ::sequence are at least 1; change them";
+    case PlanRule::batch_divides: return "weft[batch.divides]: data ranks x Batch::micro must divide Batch::global; change one of the three";
+    case PlanRule::sequence_fits: return "weft[batch.sequence]: Batch::sequence is longer than the model has positions; shorten it or enlarge PositionEmbedding";
+    case PlanRule::loss_fits: return "weft[loss.fits]: the loss does not take what the model gives; add a Flatten or use another loss";
+    case PlanRule::over_budget: return "weft[memory.budget]: the plan needs more bytes a rank than the budget; lower Batch::micro, use more ranks, or raise Budget::bytes_per_rank";
+  }
+  return "";
+}
+
+// "weft[batch.divides]: … (batch 10, ranks 3, micro 2)"
+inline std::string fault_text(const PlanData& plan) {
+  const PlanFault& fault = plan.fault;
+  std::string text = rule_text(fault.rule);
+  const auto number = [](Index value) { return std::to_string(value); };
+  if (fault.rule >= PlanRule::shape_meets && fault.rule <= PlanRule::tie_repeat && fault.leaf < int(plan.graph.leaves.size())) {
+    text += " (layer " + number(fault.leaf) + ", " + path_of_leaf(plan.graph, fault.leaf, 0);
+    if (fault.rule <= PlanRule::repeat_matches || fault.rule == PlanRule::tie_extents)
+      text += ": given " + number(fault.found) + ", wanted " + (fault.wanted > 0 ? number(fault.wanted) : std::string("something else"));
+    return text + ")";
+  }
+  switch (fault.rule) {
+    case PlanRule::ranks_positive: return text + " (ranks " + number(fault.found) + ")";
+    case PlanRule::bucket_positive: return text + " (bucket_bytes " + number(fault.found) + ")";
+    case PlanRule::batch_positive:
+      return text + " (global " + number(fault.found) + ", micro " + number(fault.wanted) + ", sequence " + number(fault.other) + ")";
+    case PlanRule::batch_divides: return text + " (global " + number(fault.found) + ", ranks " + number(fault.wanted) + ", micro " + number(fault.other) + ")";
+    case PlanRule::sequence_fits: return text + " (sequence " + number(fault.found) + ", positions " + number(fault.wanted) + ")";
+    case PlanRule::over_budget:
+      return text + " (needs " + number(fault.found) + " bytes, budget " + number(fault.wanted) + ", over by " + number(fault.other) + ")";
+    default: return text;
+  }
+}
+
+// Throws what a plan is refused for, if anything.
+inline void require_valid(const PlanData& plan) {
+  if (plan.fault.rule == PlanRule::none) return;
+  const std::string text = fault_text(plan);  // "weft[id]: message"
+  const std::size_t end = text.find("]: ");
+  throw Error(text.substr(5, end - 5), text.substr(end + 3));
+}
+
+// ── the same for the compiler ──
+// A failing static_assert in the body of a constexpr function leaves every class valid, so one error is all. The numbers are arguments of
+// the template that fails, so that every compiler prints them; `Layer` is the type of the layer at fault.
+template <Index> struct ranks;
+template <Index> struct global;
+template <Index> struct micro;
+template <Index> struct sequence;
+template <Index> struct positions;
+template <Index> struct given;
+template <Index> struct wanted;
+template <Index> struct bytes;
+template <Index> struct budget;
+template <int> struct layer_number;
+
+template <class...>
+inline constexpr bool acceptable = false;
+
+// clang-format off
+template <PlanFault f, class Layer>
+constexpr bool explain() {
+  using enum PlanRule;
+  if constexpr (f.rule == shape_meets) static_assert(acceptable<Layer, layer_number<f.leaf>, given<f.found>, wanted<f.wanted>>, "weft[shape.meets]: a layer does not take what the one before it gives; change the features of one of them");
+  if constexpr (f.rule == residual_matches) static_assert(acceptable<Layer, layer_number<f.leaf>, given<f.found>, wanted<f.wanted>>, "weft[shape.residual]: x + f(x) needs f to give the features of x; change the last layer inside Residual");
+  if constexpr (f.rule == sum_matches) static_assert(acceptable<Layer, layer_number<f.leaf>, given<f.found>, wanted<f.wanted>>, "weft[shape.sum]: the branches of Sum must give the same features; change one of them");
+  if constexpr (f.rule == concat_matches) static_assert(acceptable<Layer, layer_number<f.leaf>, given<f.found>, wanted<f.wanted>>, "weft[shape.concat]: the branches of Concat must give the same height and width; change one of them");
+  if constexpr (f.rule == repeat_matches) static_assert(acceptable<Layer, layer_number<f.leaf>, given<f.found>, wanted<f.wanted>>, "weft[shape.repeat]: what is repeated must give the features it takes; change its last layer");
+  if constexpr (f.rule == tie_owner) static_assert(acceptable<Layer, layer_number<f.leaf>>, "weft[graph.tie_owner]: Tied names no earlier parameter; give the full path, such as wte.table, of one that comes before");
+  if constexpr (f.rule == tie_extents) static_assert(acceptable<Layer, layer_number<f.leaf>, given<f.found>, wanted<f.wanted>>, "weft[graph.tie_extents]: tied parameters must have the same extents; change one of the layers");
+  if constexpr (f.rule == tie_repeat) static_assert(acceptable<Layer, layer_number<f.leaf>>, "weft[graph.tie_repeat]: a parameter inside Repeat can be tied within the same repetition only; move its owner out");
+  if constexpr (f.rule == empty) static_assert(acceptable<Layer>, "weft[graph.empty]: the model has no layers; add one");
+  if constexpr (f.rule == ranks_positive) static_assert(acceptable<ranks<f.found>>, "weft[mesh.ranks]: a mesh has at least one rank; change DataParallel::ranks");
+  if constexpr (f.rule == bucket_positive) static_assert(acceptable<bytes<f.found>>, "weft[data.bucket_bytes]: a bucket holds at least one byte; change DataParallel::bucket_bytes");
+  if constexpr (f.rule == batch_positive) static_assert(acceptable<global<f.found>, micro<f.wanted>, sequence<f.other>>, "weft[batch.positive]: Batch::global, ::micro and ::sequence are at least 1; change them");
+  if constexpr (f.rule == batch_divides) static_assert(acceptable<global<f.found>, ranks<f.wanted>, micro<f.other>>, "weft[batch.divides]: data ranks x Batch::micro must divide Batch::global; change one of the three");
+  if constexpr (f.rule == sequence_fits) static_assert(acceptable<sequence<f.found>, positions<f.wanted>>, "weft[batch.sequence]: Batch::sequence is longer than the model has positions; shorten it or enlarge PositionEmbedding");
+  if constexpr (f.rule == loss_fits) static_assert(acceptable<Layer, given<f.found>>, "weft[loss.fits]: the loss does not take what the model gives; add a Flatten or use another loss");
+  if constexpr (f.rule == over_budget) static_assert(acceptable<bytes<f.found>, budget<f.wanted>>, "weft[memory.budget]: the plan needs more bytes a rank than the budget; lower Batch::micro, use more ranks, or raise Budget::bytes_per_rank");
+  return true;
+}
+// clang-format on
+
+}  // namespace weft
