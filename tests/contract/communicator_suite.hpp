@@ -59,7 +59,7 @@ class Guarded {
   void check_walls(const std::string& where) const {
     const std::size_t end = std::size_t(wall) + std::size_t(count_) * sizeof(T);
     for (std::size_t i = 0; i < std::size_t(wall); ++i)
-      require(bytes_[i] == poison && bytes_[end + i] == poison, where + ": wrote outside the buffer");
+      if (bytes_[i] != poison || bytes_[end + i] != poison) throw std::runtime_error(where + ": wrote outside the buffer");
   }
 
  private:
@@ -100,11 +100,19 @@ std::vector<Reduction> reductions_of() {
 
 template <class... T>
 struct Types {};
-using AllTypes = Types<float, double, float16, bfloat16, std::int64_t, std::int32_t, std::int16_t, std::int8_t, std::uint64_t, std::uint32_t,
-                       std::uint16_t, std::uint8_t>;
+using AllTypes = Types<float, double, float16, bfloat16, std::int64_t, std::int32_t, std::int16_t, std::int8_t, std::uint64_t,
+                       std::uint32_t, std::uint16_t, std::uint8_t>;
 
 template <class... T, class F>
 void for_each_type(Types<T...>, F&& f) { (f(T{}), ...); }
+
+// right(i) for each element of data; says where the first difference is.
+template <class T, class Right>
+void require_elements(const T* data, Index count, Right right, const std::string& where) {
+  for (Index i = 0; i < count; ++i)
+    if (!(data[i] == right(i)))
+      throw std::runtime_error(where + ": element " + std::to_string(i) + " is " + shown(data[i]) + ", not " + shown(right(i)));
+}
 
 template <class T>
 std::string at(const char* what, Reduction reduction, int ranks, Index count) {
@@ -120,10 +128,7 @@ void check_all_reduce(C& comm, Reduction reduction, Index count) {
   Guarded<T> data(count);
   for (Index i = 0; i < count; ++i) data[i] = number<T>(given(reduction, comm.rank(), i));
   comm.all_reduce(data.data(), count, reduction);
-  for (Index i = 0; i < count; ++i) {
-    const T right = reduced<T>(reduction, comm.size(), i);
-    require(data[i] == right, where + ": element " + std::to_string(i) + " is " + shown(data[i]) + ", not " + shown(right));
-  }
+  require_elements(data.data(), count, [&](Index i) { return reduced<T>(reduction, comm.size(), i); }, where);
   data.check_walls(where);
 }
 
@@ -133,10 +138,10 @@ void check_reduce(C& comm, Reduction reduction, Index count, int root) {
   Guarded<T> data(count);
   for (Index i = 0; i < count; ++i) data[i] = number<T>(given(reduction, comm.rank(), i));
   comm.reduce(data.data(), count, reduction, root);
-  for (Index i = 0; i < count; ++i) {
-    const T right = comm.rank() == root ? reduced<T>(reduction, comm.size(), i) : number<T>(given(reduction, comm.rank(), i));
-    require(data[i] == right, where + ": element " + std::to_string(i) + " is " + shown(data[i]) + ", not " + shown(right));
-  }
+  const auto right = [&](Index i) {
+    return comm.rank() == root ? reduced<T>(reduction, comm.size(), i) : number<T>(given(reduction, comm.rank(), i));
+  };
+  require_elements(data.data(), count, right, where);
   data.check_walls(where);
 }
 
@@ -147,8 +152,7 @@ void check_reduce_scatter(C& comm, Reduction reduction, Index count, bool in_pla
   for (Index i = 0; i < count * comm.size(); ++i) in[i] = number<T>(given(reduction, comm.rank(), i));
   T* out = in_place ? in.data() + comm.rank() * count : apart.data();
   comm.reduce_scatter(out, in.data(), count, reduction);
-  for (Index i = 0; i < count; ++i)
-    require(out[i] == reduced<T>(reduction, comm.size(), comm.rank() * count + i), where + ": wrong at " + std::to_string(i));
+  require_elements(out, count, [&](Index i) { return reduced<T>(reduction, comm.size(), comm.rank() * count + i); }, where);
   in.check_walls(where);
   apart.check_walls(where);
 }
@@ -161,8 +165,7 @@ void check_all_gather(C& comm, Index count, bool in_place) {
   for (Index i = 0; i < count; ++i) in[i] = number<T>(given(Reduction::sum, comm.rank(), i));
   comm.all_gather(out.data(), in, count);
   for (int rank = 0; rank < comm.size(); ++rank)
-    for (Index i = 0; i < count; ++i)
-      require(out[rank * count + i] == number<T>(given(Reduction::sum, rank, i)), where + ": wrong from rank " + std::to_string(rank));
+    require_elements(out.data() + rank * count, count, [&](Index i) { return number<T>(given(Reduction::sum, rank, i)); }, where);
   out.check_walls(where);
 }
 
@@ -173,7 +176,7 @@ void check_broadcast(C& comm, Index count, int root) {
   if (comm.rank() == root)
     for (Index i = 0; i < count; ++i) data[i] = number<T>(given(Reduction::sum, root, i));
   comm.broadcast(data.data(), count, root);
-  for (Index i = 0; i < count; ++i) require(data[i] == number<T>(given(Reduction::sum, root, i)), where + ": wrong at " + std::to_string(i));
+  require_elements(data.data(), count, [&](Index i) { return number<T>(given(Reduction::sum, root, i)); }, where);
   data.check_walls(where);
 }
 
@@ -183,10 +186,10 @@ void check_all_to_all(C& comm, Index count) {
   Guarded<T> in(count * comm.size()), out(count * comm.size());
   for (Index i = 0; i < count * comm.size(); ++i) in[i] = number<T>(given(Reduction::sum, comm.rank(), i));
   comm.all_to_all(out.data(), in.data(), count);
-  for (int rank = 0; rank < comm.size(); ++rank)
-    for (Index i = 0; i < count; ++i)
-      require(out[rank * count + i] == number<T>(given(Reduction::sum, rank, comm.rank() * count + i)),
-              where + ": wrong from rank " + std::to_string(rank));
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    const auto right = [&](Index i) { return number<T>(given(Reduction::sum, rank, comm.rank() * count + i)); };
+    require_elements(out.data() + rank * count, count, right, where);
+  }
   out.check_walls(where);
 }
 
@@ -224,7 +227,8 @@ std::string case_03_broadcast() {
   else {
     on_each_world<Ranks>({1, 2, 3, 4, 8}, [](auto& comm) {
       for_each_type(AllTypes{}, [&]<class T>(T) {
-        for (Index count = 0; count <= 70; count += sizeof(T) == 4 ? 1 : 3) check_broadcast<T>(comm, count, static_cast<int>(count) % comm.size());
+        const Index step = sizeof(T) == 4 ? 1 : 3;
+        for (Index count = 0; count <= 70; count += step) check_broadcast<T>(comm, count, static_cast<int>(count) % comm.size());
       });
     });
     return {};
@@ -315,11 +319,12 @@ std::string case_09_long_arrays() {
       std::vector<float> data(std::size_t(count), 0.0F);
       for (Index i = 0; i < count; ++i) data[std::size_t(i)] = value(comm.rank(), i);
       comm.all_reduce(data.data(), count, Reduction::sum);
-      for (Index i = 0; i < count; ++i) {
-        float right = value(0, i);
-        for (int rank = 1; rank < comm.size(); ++rank) right += value(rank, i);
-        require(data[std::size_t(i)] == right, "a long sum differs in its bits from the sum in rank order at " + std::to_string(i));
-      }
+      const auto right = [&](Index i) {
+        float total = value(0, i);
+        for (int rank = 1; rank < comm.size(); ++rank) total += value(rank, i);
+        return total;
+      };
+      require_elements(data.data(), count, right, "a long sum, compared in its bits with the sum in rank order");
     });
     return {};
   }
@@ -363,7 +368,8 @@ std::string case_11_nan_and_infinity() {
                 data[1] = static_cast<T>(infinity);
               }
               comm.all_reduce(data.data(), count, reduction);
-              const auto first = static_cast<double>(data[0]), second = static_cast<double>(data[1]), last = static_cast<double>(data[count - 1]);
+              const auto first = static_cast<double>(data[0]), second = static_cast<double>(data[1]);
+              const auto last = static_cast<double>(data[count - 1]);
               require(first != first && last != last, where + ": a NaN is gone");
               require(second == (reduction == Reduction::minimum ? 1.0 : double(infinity)), where + ": infinity became " + shown(second));
             }
@@ -550,7 +556,8 @@ std::string case_18_disagreement() {
         require_error([&] { comm.barrier(); }, {"comm.mismatch"}, words);  // and so does every later call
       });
     };
-    expect([](auto& comm, double* data) { comm.all_reduce(data, comm.rank() == 1 ? 1000 : 1024, Reduction::sum); }, {"1000", "1024", "rank 1"});
+    expect([](auto& comm, double* data) { comm.all_reduce(data, comm.rank() == 1 ? 1000 : 1024, Reduction::sum); },
+           {"1000", "1024", "rank 1"});
     expect([](auto& comm, double* data) {
       if (comm.rank() == 2) comm.broadcast(data, 8, 0);
       else comm.all_reduce(data, 8, Reduction::sum);
@@ -559,7 +566,8 @@ std::string case_18_disagreement() {
       if (comm.rank() == 0) comm.all_reduce(reinterpret_cast<std::uint64_t*>(data), 8, Reduction::sum);
       else comm.all_reduce(data, 8, Reduction::sum);
     }, {"uint64", "float64", "rank 0"});
-    expect([](auto& comm, double* data) { comm.all_reduce(data, 8, comm.rank() == 0 ? Reduction::sum : Reduction::average); }, {"sum", "average"});
+    expect([](auto& comm, double* data) { comm.all_reduce(data, 8, comm.rank() == 0 ? Reduction::sum : Reduction::average); },
+           {"sum", "average"});
     expect([](auto& comm, double* data) { comm.broadcast(data, 8, comm.rank() == 0 ? 0 : 1); }, {"root 0", "root 1"});
     // Two equal-sized parameters swapped on one rank: only the tag tells.
     expect([](auto& comm, double* data) { comm.all_reduce(data, 8, Reduction::sum, comm.rank() == 1 ? 7 : 6); }, {"tag 6", "tag 7"});
@@ -623,7 +631,7 @@ std::string case_20_a_rank_fails() {
 template <class Ranks>
 std::string case_21_wrong_arguments() {
   using Communicator = typename Ranks::Communicator;
-  if constexpr (!CanAllReduce<Communicator, std::int32_t> || !CanBroadcast<Communicator, std::int32_t>) return "no all_reduce, or no broadcast";
+  if constexpr (!CanAllReduce<Communicator> || !CanBroadcast<Communicator>) return "no all_reduce, or no broadcast";
   else {
     Ranks::run(1, [](auto& comm) {
       std::int32_t data = 0, *nothing = nullptr;

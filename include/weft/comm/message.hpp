@@ -4,6 +4,7 @@
 #pragma once
 
 #include "weft/base/error.hpp"
+#include "weft/base/text.hpp"
 #include "weft/layout/call.hpp"
 
 namespace weft {
@@ -50,14 +51,15 @@ inline constexpr Index max_exchange_messages = 64;
 // What every communicator refuses in a call before it does anything: a negative count, no memory, a rank that does not exist, an average
 // of integers.
 inline void check_call(const CallRecord& call, bool has_memory, int size) {
-  if (call.count < 0) throw Error("comm.count", "a count is at least 0; got " + to_text(call));
+  if (call.count < 0) throw Error("comm.count", text_of("a count is at least 0; got ", to_text(call)));
   const bool is_float = call.type == ElementType::f64 || call.type == ElementType::f32 || call.type == ElementType::f16 ||
                         call.type == ElementType::bf16;
   if (reduces(call.operation) && call.reduction == Reduction::average && !is_float)
-    throw Error("comm.average", "integers have no average here; sum and divide where it is known how to round; got " + to_text(call));
-  if (call.count > 0 && !has_memory) throw Error("comm.memory", "a null pointer stands for no elements; got it for " + to_text(call));
+    throw Error("comm.average", text_of("integers have no average; sum, and divide where it is known how to round; got ", to_text(call)));
+  if (call.count > 0 && !has_memory)
+    throw Error("comm.memory", text_of("a null pointer stands for no elements; got it for ", to_text(call)));
   if ((has_root(call.operation) || has_peer(call.operation)) && (call.peer < 0 || call.peer >= size))
-    throw Error("comm.peer", "a root or peer is a rank from 0 to " + std::to_string(size - 1) + "; got " + to_text(call));
+    throw Error("comm.peer", text_of("a root or peer is a rank from 0 to ", size - 1, "; got ", to_text(call)));
 }
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "weft/base/text.hpp"
 #include "weft/dtype/element_type.hpp"
 
 namespace weft {
@@ -73,11 +74,11 @@ constexpr bool agree(const CallRecord& a, const CallRecord& b) {
 // `all_reduce of 1024 float32, sum, tag 3`.
 inline std::string to_text(const CallRecord& call) {
   std::string text = name_of(call.operation);
-  if (call.type != ElementType::none) text += " of " + std::to_string(call.count) + " " + name_of(call.type);
-  if (reduces(call.operation)) text += std::string(", ") + name_of(call.reduction);
-  if (has_root(call.operation)) text += ", root " + std::to_string(call.peer);
-  if (has_peer(call.operation)) text += (call.operation == Operation::send ? " to rank " : " from rank ") + std::to_string(call.peer);
-  if (call.tag != 0) text += ", tag " + std::to_string(call.tag);
+  if (call.type != ElementType::none) text += text_of(" of ", call.count, " ", name_of(call.type));
+  if (reduces(call.operation)) text += text_of(", ", name_of(call.reduction));
+  if (has_root(call.operation)) text += text_of(", root ", call.peer);
+  if (has_peer(call.operation)) text += text_of(call.operation == Operation::send ? " to rank " : " from rank ", call.peer);
+  if (call.tag != 0) text += text_of(", tag ", call.tag);
   return text;
 }
 

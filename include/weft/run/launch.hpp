@@ -32,7 +32,7 @@ std::string launcher_sign(Lookup&& lookup) {
   for (const Sign& sign : signs) {
     const char* size = lookup(sign.size);
     if (size == nullptr || std::atol(size) < 2) continue;
-    if (sign.proof == nullptr || lookup(sign.proof) != nullptr) return std::string(sign.size) + "=" + size;
+    if (sign.proof == nullptr || lookup(sign.proof) != nullptr) return text_of(sign.size, "=", size);
   }
   return {};
 }
@@ -45,11 +45,12 @@ std::string launcher_sign(Lookup&& lookup) {
 template <class Body>
 void launch(int ranks, Body&& body, const LaunchOptions& options = {}) {
   if (ranks < 1 || ranks > comm::max_thread_ranks)
-    throw Error("launch.ranks", "the number of ranks is 1 to " + std::to_string(comm::max_thread_ranks) + "; got " + std::to_string(ranks));
+    throw Error("launch.ranks", text_of("the number of ranks is 1 to ", comm::max_thread_ranks, "; got ", ranks));
   if (!options.allow_inside_mpi) {
     if (const std::string sign = launcher_sign([](const char* name) { return std::getenv(name); }); !sign.empty())
-      throw Error("launch.inside_mpi", "weft::launch makes a world of threads in one process, but a launcher has started several processes"
-                                       " (" + sign + "), and each would train alone; start one process, or use the launch of weft/mpi.hpp");
+      throw Error("launch.inside_mpi",
+                  text_of("weft::launch makes a world of threads in one process, but a launcher has started several (", sign,
+                          "), and each would train alone; start one process, or use the launch of weft/mpi.hpp"));
   }
 
   ThreadWorld world(ranks, options.threads);
@@ -89,16 +90,16 @@ void launch(int ranks, Body&& body, const LaunchOptions& options = {}) {
   for (std::thread& thread : threads) thread.join();
   if (first == nullptr) return;
 
-  const std::string whose = "rank " + std::to_string(first_rank) + " of " + std::to_string(ranks);
+  const std::string whose = text_of("rank ", first_rank, " of ", ranks);
   try {
     std::rethrow_exception(first);
   } catch (const Error& error) {
     const std::string message = std::string(error.what()).substr(error.id().size() + sizeof("weft[]: ") - 1);
-    std::throw_with_nested(Error(error.id(), whose + ": " + message));
+    std::throw_with_nested(Error(error.id(), text_of(whose, ": ", message)));
   } catch (const std::exception& error) {
-    std::throw_with_nested(Error("launch.rank_failed", whose + ": " + error.what()));
+    std::throw_with_nested(Error("launch.rank_failed", text_of(whose, ": ", error.what())));
   } catch (...) {
-    std::throw_with_nested(Error("launch.rank_failed", whose + ": an exception that is not a std::exception"));
+    std::throw_with_nested(Error("launch.rank_failed", text_of(whose, ": an exception that is not a std::exception")));
   }
 }
 

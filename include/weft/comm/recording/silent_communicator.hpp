@@ -21,7 +21,7 @@ class SilentCommunicator {
 
   SilentCommunicator(int rank, int size, int id = 0) : rank_(rank), size_(size), id_(id) {
     if (size < 1 || rank < 0 || rank >= size)
-      throw Error("comm.rank", "a rank is from 0 to size - 1; got rank " + std::to_string(rank) + " of " + std::to_string(size));
+      throw Error("comm.rank", text_of("a rank is from 0 to size - 1; got rank ", rank, " of ", size));
   }
 
   int rank() const { return rank_; }
@@ -32,14 +32,14 @@ class SilentCommunicator {
   void progress() {}
   void wait(Request&) {}
   void abort(std::string_view reason) {
-    throw Error("comm.aborted", "rank " + std::to_string(rank_) + " aborted: " + std::string(reason));
+    throw Error("comm.aborted", text_of("rank ", rank_, " aborted: ", reason));
   }
 
   // Alone, a rank cannot know who else chose its color.
   SilentCommunicator split(int color, int) {
     if (size_ == 1) return {0, 1, id_ + 1};
-    throw Error("comm.silent_split", "a communicator without peers cannot tell who else has color " + std::to_string(color) +
-                                         "; make the part itself: SilentCommunicator(rank, size, id)");
+    throw Error("comm.silent_split", text_of("a communicator without peers cannot tell who else has color ", color,
+                                            "; make the part itself: SilentCommunicator(rank, size, id)"));
   }
 
   template <class T>

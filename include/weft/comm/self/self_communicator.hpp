@@ -28,13 +28,13 @@ class SelfCommunicator {
   void wait(Request&) {}
 
   SelfCommunicator split(int color, int) {
-    if (color < 0) throw Error("comm.color", "a color is at least 0; got " + std::to_string(color));
+    if (color < 0) throw Error("comm.color", text_of("a color is at least 0; got ", color));
     SelfCommunicator part;
     part.id_ = id_ + 1;
     return part;
   }
 
-  void abort(std::string_view reason) { throw Error("comm.aborted", "rank 0 aborted: " + std::string(reason)); }
+  void abort(std::string_view reason) { throw Error("comm.aborted", text_of("rank 0 aborted: ", reason)); }
 
   template <class T>
   void all_reduce(T* data, Index count, Reduction reduction, Index tag = 0) {
@@ -91,14 +91,14 @@ class SelfCommunicator {
     for (const Outgoing& message : sends) check_call(message.call(), message.data != nullptr, 1);
     for (const Incoming& message : receives) check_call(message.call(), message.data != nullptr, 1);
     if (sends.size() != receives.size())
-      throw Error("comm.deadlock", "a rank that is alone receives what it sends in the same exchange; got " +
-                                       std::to_string(sends.size()) + " sends and " + std::to_string(receives.size()) + " receives");
+      throw Error("comm.deadlock", text_of("a rank that is alone receives what it sends in the same exchange; got ",
+                                          sends.size(), " sends and ", receives.size(), " receives"));
     for (std::size_t i = 0; i < sends.size(); ++i) {
       const Outgoing& from = sends[i];
       const Incoming& to = receives[i];
       if (from.type != to.type || from.count != to.count || from.tag != to.tag)
-        throw Error("comm.mismatch", "a message is received as it was sent; rank 0: " + to_text(from.call()) + "; rank 0: " +
-                                         to_text(to.call()));
+        throw Error("comm.mismatch", text_of("a message is received as it was sent; rank 0: ", to_text(from.call()), "; rank 0: ",
+                                             to_text(to.call())));
     }
     for (std::size_t i = 0; i < sends.size(); ++i)
       if (sends[i].count > 0) std::memmove(receives[i].data, sends[i].data, std::size_t(sends[i].count * bytes_of(sends[i].type)));

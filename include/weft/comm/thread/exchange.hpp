@@ -90,9 +90,8 @@ class Exchange final : public GroupWait {
     const Outgoing& message = from(i).front();
     const int self = group_.world_rank(rank_), peer = group_.world_rank(into.peer);
     if (message.type != into.type || message.count != into.count || message.tag != into.tag) {
-      world.break_with("comm.mismatch", "a message is received as it was sent; communicator " + std::to_string(group_.id()) + "; rank " +
-                                            std::to_string(peer) + ": " + to_text(message.call()) + "; rank " + std::to_string(self) +
-                                            ": " + to_text(into.call()), -1);
+      world.break_with("comm.mismatch", text_of("a message is received as it was sent; communicator ", group_.id(), "; rank ", peer, ": ",
+                                               to_text(message.call()), "; rank ", self, ": ", to_text(into.call())), -1);
       return false;
     }
     if (message.count > 0) {
@@ -114,8 +113,8 @@ class Exchange final : public GroupWait {
 inline void exchange(Group& group, int rank, std::span<const Outgoing> sends, std::span<const Incoming> receives) {
   const auto size_limit = std::size_t(max_exchange_messages);
   if (sends.size() > size_limit || receives.size() > size_limit)
-    throw Error("comm.exchange_size", "one exchange holds at most " + std::to_string(max_exchange_messages) +
-                                          " sends and as many receives; got " + std::to_string(sends.size()) + " and " + std::to_string(receives.size()));
+    throw Error("comm.exchange_size", text_of("one exchange holds at most ", max_exchange_messages, " sends and as many receives; got ",
+                                              sends.size(), " and ", receives.size()));
   for (const Outgoing& message : sends) check_call(message.call(), message.data != nullptr, group.size());
   for (const Incoming& message : receives) check_call(message.call(), message.data != nullptr, group.size());
   if (sends.empty() && receives.empty()) return;

@@ -194,8 +194,8 @@ inline void Group::wait(int rank, Index number, bool shared) {
 }
 
 inline std::string Group::disagreement(Index number) const {
-  std::string text = "the ranks of a communicator make the same calls in the same order; call " + std::to_string(number) +
-                     " of communicator " + std::to_string(id_);
+  std::string text = text_of("the ranks of a communicator make the same calls in the same order; call ", number,
+                             " of communicator ", id_);
   std::vector<bool> told(world_ranks_.size());
   for (int rank = 0; rank < size(); ++rank) {
     if (told[std::size_t(rank)]) continue;
@@ -203,9 +203,9 @@ inline std::string Group::disagreement(Index number) const {
     for (int other = rank; other < size(); ++other) {
       if (!agree(part(number, rank).call, part(number, other).call)) continue;
       told[std::size_t(other)] = true;
-      text += " " + std::to_string(world_rank(other));
+      text += text_of(" ", world_rank(other));
     }
-    text += ": " + to_text(part(number, rank).call);
+    text += text_of(": ", to_text(part(number, rank).call));
   }
   return text;
 }

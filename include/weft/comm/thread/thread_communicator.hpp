@@ -30,8 +30,8 @@ class ThreadRequest {
     if (group_ == nullptr || group_->is_complete(number_)) return;
     comm::World& world = group_->world();
     const int self = group_->world_rank(rank_);
-    world.break_with("comm.request_dropped", "every started request is waited for; rank " + std::to_string(self) + " dropped " +
-                                                 to_text(group_->part(number_, rank_).call), self);
+    world.break_with("comm.request_dropped", text_of("every started request is waited for; rank ", self, " dropped ",
+                                                    to_text(group_->part(number_, rank_).call)), self);
     world.quiesce(self);
   }
 
@@ -141,7 +141,7 @@ class BasicThreadCommunicator {
   void abort(std::string_view reason) {
     comm::World& world = group_->world();
     const int self = group_->world_rank(rank_);
-    world.break_with("comm.aborted", "rank " + std::to_string(self) + " aborted: " + std::string(reason), self);
+    world.break_with("comm.aborted", text_of("rank ", self, " aborted: ", reason), self);
     world.quiesce(self);
     world.throw_fault(self, {});
   }
@@ -166,7 +166,7 @@ class BasicThreadCommunicator {
 
 template <class Isa>
 BasicThreadCommunicator<Isa> BasicThreadCommunicator<Isa>::split(int color, int key) {
-  if (color < 0) throw Error("comm.color", "a color is at least 0; got " + std::to_string(color) + " on rank " + std::to_string(rank_));
+  if (color < 0) throw Error("comm.color", text_of("a color is at least 0; got ", color, " on rank ", rank_));
   const auto gather = [this](auto* all, const auto* own, Index count) {
     using T = std::remove_cvref_t<decltype(*own)>;
     run(call<T>(Operation::split, own, count, Reduction::sum, -1, 0), own, all, comm::all_gather_share<T>, true);
@@ -222,8 +222,7 @@ class ThreadWorld {
  private:
   static int checked(int size) {
     if (size < 1 || size > comm::max_thread_ranks)
-      throw Error("comm.world_size",
-                  "a world has 1 to " + std::to_string(comm::max_thread_ranks) + " threads; got " + std::to_string(size));
+      throw Error("comm.world_size", text_of("a world has 1 to ", comm::max_thread_ranks, " threads; got ", size));
     return size;
   }
 

@@ -20,7 +20,8 @@ namespace weft {
 struct ThreadOptions {
   // How long a rank waits for others, when it cannot be told by other means that they will not come.
   std::chrono::milliseconds time_out{60'000};
-  // Looks at the other ranks before a rank goes to sleep; negative: 2000 while every rank has a core, else none (16 times slower then).
+  // How often a rank looks at the others before it goes to sleep; negative: 2000 times. Between two looks it keeps its core if every rank
+  // has one, else it lets others run (keeping it is 16 times slower then).
   int spins = -1;
   // For tests of overlap: how long after its start a collective may not move data at the earliest. Called by every rank for each of its
   // collectives, numbered from 0 in each communicator; nobody sleeps because of it, except in a wait.
@@ -68,7 +69,8 @@ class World {
   World(int size, const ThreadOptions& options)
       : options_(options), size_(size), ranks_(std::make_unique<RankState[]>(std::size_t(size))) {
     const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-    spins_ = options.spins >= 0 ? options.spins : size <= cores ? 2000 : 0;
+    is_crowded_ = size > cores;
+    spins_ = options.spins >= 0 ? options.spins : is_crowded_ ? 100 : 2000;
   }
 
   int size() const { return size_; }
@@ -107,7 +109,7 @@ class World {
       fault = fault_;
     }
     if (fault.culprit < 0 || fault.culprit == rank) throw Error(fault.id, fault.text);
-    throw Error(fault.id, fault.text + "; rank " + std::to_string(rank) + " was in " + to_text(call));
+    throw Error(fault.id, text_of(fault.text, "; rank ", rank, " was in ", to_text(call)));
   }
 
   // A rank touches other ranks' memory only between these. begin_work is false once the world is broken.
@@ -136,7 +138,7 @@ class World {
 
   // The rank's function has thrown.
   void fail(int rank, const std::string& what) {
-    break_with("comm.rank_failed", "rank " + std::to_string(rank) + " failed, so the others cannot go on; its error: " + what, rank);
+    break_with("comm.rank_failed", text_of("rank ", rank, " failed, so the others cannot go on; its error: ", what), rank);
     quiesce(rank);
   }
 
@@ -197,7 +199,7 @@ class World {
   std::string who_does_what() const {
     std::string text;
     for (int rank = 0; rank < size_; ++rank) {
-      text += "; rank " + std::to_string(rank) + ": ";
+      text += text_of("; rank ", rank, ": ");
       if (const Wait* wait = state(rank).wait) text += to_text(wait->call());
       else text += state(rank).left.load() ? "has left" : "does not wait";
     }
@@ -207,6 +209,7 @@ class World {
   ThreadOptions options_;
   int size_ = 0;
   int spins_ = 0;
+  bool is_crowded_ = false;
   alignas(alignment_bytes) std::atomic<bool> broken_{false};
   std::atomic<int> num_asleep_{0};
   alignas(alignment_bytes) std::mutex mutex_;
@@ -220,7 +223,8 @@ class World {
 inline void World::block(int rank, const Wait& wait) {
   for (int i = 0; i < spins_; ++i) {
     if (wait.ready_at() == always || is_broken()) return;
-    relax();
+    if (is_crowded_) std::this_thread::yield();
+    else relax();
   }
   std::unique_lock lock(mutex_);
   RankState& self = state(rank);
@@ -232,13 +236,12 @@ inline void World::block(int rank, const Wait& wait) {
     const Time now = std::chrono::steady_clock::now();
     if (ready <= now) break;
     if (const int gone = wait.missing(); gone >= 0) {
-      break_locked("comm.rank_left", "rank " + std::to_string(gone) + " has left (its function returned), but is needed for " +
-                                         to_text(wait.call()) + " on rank " + std::to_string(rank), gone);
+      break_locked("comm.rank_left", text_of("rank ", gone, " has left (its function returned), but the others still need it"), gone);
     } else if (ready == never && is_stuck()) {
-      break_locked("comm.deadlock", "every rank waits and none can go on; let the calls of all ranks meet" + who_does_what(), -1);
+      break_locked("comm.deadlock", text_of("every rank waits and none can go on; let the calls of all ranks meet", who_does_what()), -1);
     } else if (now >= deadline) {
-      break_locked("comm.time_out", "rank " + std::to_string(rank) + " waited " + std::to_string(options_.time_out.count()) +
-                                        " ms; find out what keeps the others, or allow more time" + who_does_what(), -1);
+      break_locked("comm.time_out", text_of("rank ", rank, " waited ", options_.time_out.count(),
+                                            " ms; find out what keeps the others, or allow more time", who_does_what()), -1);
     } else {
       self.wake.wait_until(lock, ready < deadline ? ready : deadline);
     }
