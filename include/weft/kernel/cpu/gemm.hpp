@@ -35,67 +35,72 @@ struct ProductOperand {
   const Real* at(Index row, Index column) const { return row_major ? data + row * stride + column : data + column * stride + row; }
 };
 
-// How a product is cut: c in columns_block wide strips, k in depth_block long stretches whose panels of b are packed at once, rows in
-// rows_block high slabs. Chosen so that a slab of packed a stays in the second-level cache and packed b is reused from the third.
+// How a product is cut. The order of the loops, outermost first:
+//   columns  strips of c, and
+//   depth    stretches of k, such that the packed panels of b for both fit in scratch;
+//   rows     slabs of c, whose part stays in the second-level cache while
+//            blocks of k (product_depth) pass by; each first packs its panels of b if this is the first slab;
+//   chunk    columns whose panels of b stay in the second-level cache while
+//            tiles of rows pass by, each with its piece of a in the first-level cache, over the chunk's panels.
 struct ProductBlocks {
   bool pack_a, pack_b;
-  Index rows, columns, depth;
+  bool keep_panels;   // more than one slab: panels of b are kept for the next
+  Index columns, depth, rows, chunk;
 };
 
 template <class Isa, class Real>
 inline ProductBlocks product_blocks(Index m, Index n, Index k, bool a_row_major, bool b_row_major, Index scratch_bytes) {
-  constexpr Index tile_rows = ProductTile<Isa>::rows, width = tile_columns<Isa, Real>;
-  const Index depth = std::max<Index>(std::min(k, product_depth), 1);
+  constexpr Index tile_rows = ProductTile<Isa>::rows, width = tile_columns<Isa, Real>, slab = 16 * tile_rows;
+  constexpr Index chunk = 512 * KiB / product_depth / Index(sizeof(Real)) / width * width;
+  const Index depth = std::clamp<Index>(k, 1, product_depth), stretches = std::max<Index>(divide_up(k, depth), 1);
   ProductBlocks blocks{};
-  blocks.pack_a = a_row_major ? n > 2 * width : n > 4 * width;
+  blocks.pack_a = !a_row_major && n > 2 * width;
   blocks.pack_b = !b_row_major || m > 6 * tile_rows;
-  Index capacity = scratch_bytes / Index(sizeof(Real)) / depth;   // in rows of a or columns of b, one block of k deep
-  blocks.rows = std::min(round_up(m, tile_rows), 16 * tile_rows);
-  if (blocks.pack_a) {
-    blocks.rows = std::max(std::min(blocks.rows, capacity / 4 / tile_rows * tile_rows), tile_rows);
-    capacity -= blocks.rows;
-  }
-  capacity = capacity / width * width;
-  const Index stretches = divide_up(std::max<Index>(k, 1), depth), padded = round_up(n, width);
-  if (padded * stretches <= capacity) {
-    blocks.columns = n, blocks.depth = stretches * depth;
-  } else {
-    blocks.columns = std::min({padded, capacity, std::max(768 / width * width, capacity / stretches / width * width)});
-    blocks.depth = blocks.columns > 0 ? std::max<Index>(capacity / blocks.columns, 1) * depth : depth;
-  }
+  blocks.keep_panels = m > slab + slab / 2;
+  blocks.rows = blocks.keep_panels ? slab : m;
+  // What scratch holds, in columns of b one block of k deep.
+  const Index capacity = (scratch_bytes / Index(sizeof(Real)) / depth - (blocks.pack_a ? tile_rows : 0)) / width * width;
   if (capacity < width) {
     throw Error("gemm.scratch", "a product needs " + std::to_string(minimum_product_scratch_bytes) + " bytes of scratch; it was given " +
                                     std::to_string(scratch_bytes));
   }
+  blocks.chunk = std::min(m <= tile_rows ? width : chunk, capacity);
+  if (!blocks.keep_panels || round_up(n, width) * stretches <= capacity) {
+    blocks.columns = n, blocks.depth = stretches * depth;
+  } else {
+    blocks.columns = std::clamp(capacity / stretches / width * width, std::min(2 * chunk, capacity), round_up(n, width));
+    blocks.depth = capacity / blocks.columns * depth;
+    blocks.chunk = std::min(blocks.chunk, blocks.columns);
+  }
   return blocks;
 }
 
-// All tiles of one panel of b: rows of a from `row`, in tiles of Rows, then the rest in smaller ones.
-template <class Isa, class Real, Index Rows, Index Vectors, bool RowMajor>
-inline void product_column(Index row, Index rows, Index depth, const Real* a, Index a_stride, Index a_panel, const Real* b, Index b_stride,
-                           const TileOutput<Real>& out, Index columns) {
-  constexpr Index tile_rows = ProductTile<Isa>::rows;
-  for (; rows - row >= Rows; row += Rows) {
-    const Real* const tile = RowMajor ? a + row * a_stride : a + row / tile_rows * a_panel + row % tile_rows;
-    product_tile<Isa, Real, Rows, Vectors, RowMajor>(depth, tile, a_stride, b, b_stride, out.at(row, 0), columns);
-  }
-  constexpr Index next = Rows > 8 ? 8 : Rows > 4 ? 4 : Rows - 1;
-  if constexpr (next > 0) {
-    if (row < rows) {
-      product_column<Isa, Real, next, Vectors, RowMajor>(row, rows, depth, a, a_stride, a_panel, b, b_stride, out, columns);
+// One tile's rows over all panels of a chunk.
+template <class Isa, class Real, Index Rows, bool RowMajor>
+inline void product_row(Index depth, const Real* a, Index a_stride, const Real* b, Index b_stride, Index b_panel,
+                        const TileOutput<Real>& out, Index columns) {
+  constexpr Index width = tile_columns<Isa, Real>, lanes = simd::lanes<Isa, Real>;
+  for (Index j = 0; j < columns; j += width) {
+    const Index w = std::min(width, columns - j);
+    if (w > lanes) {
+      product_tile<Isa, Real, Rows, 2, RowMajor>(depth, a, a_stride, b, b_stride, out.at(0, j), w);
+    } else {
+      product_tile<Isa, Real, Rows, 1, RowMajor>(depth, a, a_stride, b, b_stride, out.at(0, j), w);
     }
+    b += b_panel;
   }
 }
 
-template <class Isa, class Real, bool RowMajor>
-inline void product_panel(Index rows, Index depth, const Real* a, Index a_stride, Index a_panel, const Real* b, Index b_stride,
+// product_row with the largest tile that has at most `rows` rows; returns how many it has.
+template <class Isa, class Real, bool RowMajor, Index Rows = ProductTile<Isa>::rows>
+inline Index product_rows(Index rows, Index depth, const Real* a, Index a_stride, const Real* b, Index b_stride, Index b_panel,
                           const TileOutput<Real>& out, Index columns) {
-  constexpr Index tile_rows = ProductTile<Isa>::rows;
-  if (columns > simd::lanes<Isa, Real>) {
-    product_column<Isa, Real, tile_rows, 2, RowMajor>(0, rows, depth, a, a_stride, a_panel, b, b_stride, out, columns);
-  } else {
-    product_column<Isa, Real, tile_rows, 1, RowMajor>(0, rows, depth, a, a_stride, a_panel, b, b_stride, out, columns);
+  constexpr Index smaller = Rows > 8 ? 8 : Rows > 4 ? 4 : Rows - 1;
+  if constexpr (smaller > 0) {
+    if (rows < Rows) return product_rows<Isa, Real, RowMajor, smaller>(rows, depth, a, a_stride, b, b_stride, b_panel, out, columns);
   }
+  product_row<Isa, Real, Rows, RowMajor>(depth, a, a_stride, b, b_stride, b_panel, out, columns);
+  return Rows;
 }
 
 // c = op(a) op(b) + from + bias; see TileOutput. `from` (m, n) may be c itself.
@@ -109,54 +114,52 @@ inline void product(Transpose ta, Transpose tb, Index m, Index n, Index k, const
   const ProductOperand<Real> a{a_data, lda, ta == Transpose::no}, b{b_data, ldb, tb == Transpose::no};
   const ProductBlocks blocks = product_blocks<Isa, Real>(m, n, k, a.row_major, b.row_major, scratch.bytes);
   Real* const packed_a = reinterpret_cast<Real*>(scratch.data);
-  Real* const packed_b = packed_a + (blocks.pack_a ? blocks.rows * std::min(k, product_depth) : 0);
+  Real* const packed_b = packed_a + (blocks.pack_a ? tile_rows * std::min(k, product_depth) : 0);
   const TileOutput<Real> later{first.c, first.ldc, first.c, first.ldc, nullptr};
 
-  for (Index column = 0; column < n; column += blocks.columns) {
-    const Index columns = std::min(blocks.columns, n - column), padded = round_up(columns, width);
-    Index stretch = 0;
-    do {   // k = 0 passes once: c is still to be written
+  // The innermost loops: rows [row, row_end), one block of k, one chunk of columns.
+  const auto multiply = [&](Index row, Index row_end, Index p, Index depth, Index column, Index columns, const Real* right,
+                            Index right_stride, Index right_panel) {
+    const TileOutput<Real>& out = p == 0 ? first : later;
+    for (Index i = row; i < row_end;) {
+      if (a.row_major) {
+        i += product_rows<Isa, Real, true>(row_end - i, depth, a.at(i, p), a.stride, right, right_stride, right_panel, out.at(i, column),
+                                           columns);
+      } else {
+        const Real* left = a.at(i, p);
+        if (blocks.pack_a) pack_rows<Isa, tile_rows>(std::min(tile_rows, row_end - i), depth, left, a.stride, packed_a), left = packed_a;
+        i += product_rows<Isa, Real, false>(row_end - i, depth, left, blocks.pack_a ? tile_rows : a.stride, right, right_stride,
+                                            right_panel, out.at(i, column), columns);
+      }
+    }
+  };
+
+  for (Index strip = 0; strip < n; strip += blocks.columns) {
+    const Index strip_end = std::min(n, strip + blocks.columns), padded = round_up(strip_end - strip, width);
+    for (Index stretch = 0; stretch == 0 || stretch < k; stretch += blocks.depth) {   // k = 0 passes once: c is still to be written
       const Index stretch_end = std::min(k, stretch + blocks.depth);
-      for (Index p = stretch; p < stretch_end; p += product_depth) {
-        const Index depth = std::min(product_depth, stretch_end - p);
-        for (Index j = 0; j < columns; j += width) {
-          const Index w = std::min(width, columns - j);
-          if (!blocks.pack_b && w % lanes == 0) continue;   // read where it lies
-          pack_panel<width>(b.row_major, w, round_up(w, lanes), depth, b.at(p, column + j), b.stride,
-                            packed_b + (p - stretch) * padded + j * depth);
+      for (Index row = 0; row < m; row += blocks.rows) {
+        const Index row_end = std::min(m, row + blocks.rows);
+        for (Index p = stretch; p == stretch || p < stretch_end; p += product_depth) {
+          const Index depth = std::min(product_depth, stretch_end - p);
+          for (Index column = strip; column < strip_end; column += blocks.chunk) {
+            const Index columns = std::min(blocks.chunk, strip_end - column);
+            const Index unpacked = blocks.pack_b ? 0 : columns / lanes * lanes;   // the last, partial vector is packed in any case
+            Real* const panels = packed_b + (blocks.keep_panels ? (p - stretch) * padded + (column - strip) * depth : 0);
+            if (row == 0) {
+              for (Index j = unpacked; j < columns; j += width) {
+                const Index w = std::min(width, columns - j);
+                pack_panel<Isa, width>(b.row_major, w, round_up(w, lanes), depth, b.at(p, column + j), b.stride, panels + j * depth);
+              }
+            }
+            if (unpacked > 0) multiply(row, row_end, p, depth, column, unpacked, b.at(p, column), b.stride, width);
+            if (unpacked < columns) {
+              multiply(row, row_end, p, depth, column + unpacked, columns - unpacked, panels + unpacked * depth, width, width * depth);
+            }
+          }
         }
       }
-      for (Index row = 0; row < m; row += blocks.rows) {
-        const Index rows = std::min(blocks.rows, m - row);
-        Index p = stretch;
-        do {
-          const Index depth = std::min(product_depth, stretch_end - p);
-          if (blocks.pack_a) {
-            for (Index i = 0; i < rows; i += tile_rows) {
-              const Index h = std::min(tile_rows, rows - i);
-              pack_panel<tile_rows>(!a.row_major, h, h, depth, a.at(row + i, p), a.stride, packed_a + i * depth);
-            }
-          }
-          const Real* const left = blocks.pack_a ? packed_a : a.at(row, p);
-          const TileOutput<Real> out = (p == 0 ? first : later).at(row, column);
-          for (Index j = 0; j < columns; j += width) {
-            const Index w = std::min(width, columns - j);
-            const bool packed = blocks.pack_b || w % lanes != 0;
-            const Real* const right = packed ? packed_b + (p - stretch) * padded + j * depth : b.at(p, column + j);
-            const Index right_stride = packed ? width : b.stride;
-            if (blocks.pack_a) {
-              product_panel<Isa, Real, false>(rows, depth, left, tile_rows, tile_rows * depth, right, right_stride, out.at(0, j), w);
-            } else if (a.row_major) {
-              product_panel<Isa, Real, true>(rows, depth, left, a.stride, 0, right, right_stride, out.at(0, j), w);
-            } else {
-              product_panel<Isa, Real, false>(rows, depth, left, a.stride, tile_rows, right, right_stride, out.at(0, j), w);
-            }
-          }
-          p += product_depth;
-        } while (p < stretch_end);
-      }
-      stretch += blocks.depth;
-    } while (stretch < k);
+    }
   }
 }
 

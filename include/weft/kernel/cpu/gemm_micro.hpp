@@ -49,6 +49,32 @@ WEFT_FLATTENED inline void unrolled(Body&& body) {
   }(std::make_integer_sequence<Index, Count>{});
 }
 
+// The compiler forgets how the pointer was computed, so that it does not compute it again.
+template <class Real>
+WEFT_FLATTENED inline void keep_in_register(const Real*& pointer) {
+#if defined(__GNUC__)
+  asm("" : "+r"(pointer));
+#else
+  static_cast<void>(pointer);
+#endif
+}
+
+// The end of a tile at c's right edge, whose last vector is only partly inside.
+template <class Isa, class Real>
+inline void store_partial_tile(const Real* tile, Index tile_stride, Index rows, Index columns, const TileOutput<Real>& out) {
+  for (Index r = 0; r < rows; ++r) {
+    const Real* const sums = tile + r * tile_stride;
+    const Real* const from = out.from ? out.from + r * out.from_stride : nullptr;
+    Real* const c = out.c + r * out.ldc;
+    for (Index j = 0; j < columns; ++j) {
+      Real sum = sums[j];
+      if (from) sum += from[j];
+      if (out.bias) sum += out.bias[j];
+      c[j] = sum;
+    }
+  }
+}
+
 // One tile: Rows × columns, columns in ((Vectors - 1) · lanes, Vectors · lanes].
 // a(r, p) is at a[r · a_stride + p] if RowMajor, else at a[p · a_stride + r]; b(p, j) at b[p · b_stride + j], readable up to whole vectors.
 template <class Isa, class Real, Index Rows, Index Vectors, bool RowMajor>
@@ -56,36 +82,50 @@ inline void product_tile(Index depth, const Real* a, Index a_stride, const Real*
                          Index columns) {
   using Register = simd::Vector<Isa, Real>;
   constexpr Index width = simd::lanes<Isa, Real>;
+  constexpr Index groups = (Rows + 2) / 3;
   Register sums[Rows][Vectors] = {};
+  // Three rows of a share a pointer (it, + stride, + 2 · stride: one addressing mode each); a pointer a row would not fit the registers.
+  const Real* rows[groups];
+  unrolled<groups>([&](auto g) WEFT_FLATTENED {
+    rows[g] = RowMajor ? a + 3 * g * a_stride : a;
+    if constexpr (RowMajor) keep_in_register(rows[g]);
+  });
   for (Index p = 0; p < depth; ++p) {
     Register right[Vectors];
     unrolled<Vectors>([&](auto v) WEFT_FLATTENED { right[v] = simd::load<Isa>(b + v * width); });
     unrolled<Rows>([&](auto r) WEFT_FLATTENED {
-      const Register left = simd::broadcast<Isa>(RowMajor ? a[r * a_stride] : a[r]);
+      const Register left = simd::broadcast<Isa>(RowMajor ? rows[r / 3][r % 3 * a_stride] : rows[0][r]);
       unrolled<Vectors>([&](auto v) WEFT_FLATTENED { sums[r][v] += left * right[v]; });
     });
-    a += RowMajor ? 1 : a_stride;
+    if constexpr (RowMajor) {
+      unrolled<groups>([&](auto g) WEFT_FLATTENED { ++rows[g]; });
+    } else {
+      rows[0] += a_stride;
+    }
     b += b_stride;
   }
-  const Index last = columns - (Vectors - 1) * width;
-  if (last == width) {
+  if (columns < Vectors * width) {
+    alignas(alignment_bytes) Real tile[Rows * Vectors * width];
     unrolled<Rows>([&](auto r) WEFT_FLATTENED {
-      unrolled<Vectors>([&](auto v) WEFT_FLATTENED {
-        if (out.from) sums[r][v] += simd::load<Isa>(out.from + r * out.from_stride + v * width);
-        if (out.bias) sums[r][v] += simd::load<Isa>(out.bias + v * width);
-        simd::store<Isa>(out.c + r * out.ldc + v * width, sums[r][v]);
-      });
+      unrolled<Vectors>([&](auto v) WEFT_FLATTENED { simd::store<Isa>(tile + (r * Vectors + v) * width, sums[r][v]); });
     });
-  } else {
+    store_partial_tile<Isa, Real>(tile, Vectors * width, Rows, columns, out);
+    return;
+  }
+  if (out.from) {
     unrolled<Rows>([&](auto r) WEFT_FLATTENED {
-      unrolled<Vectors>([&](auto v) WEFT_FLATTENED {
-        const Index count = v + 1 < Vectors ? width : last;
-        if (out.from) sums[r][v] += simd::load_first<Isa>(out.from + r * out.from_stride + v * width, count);
-        if (out.bias) sums[r][v] += simd::load_first<Isa>(out.bias + v * width, count);
-        simd::store_first<Isa>(out.c + r * out.ldc + v * width, sums[r][v], count);
-      });
+      unrolled<Vectors>([&](auto v) WEFT_FLATTENED { sums[r][v] += simd::load<Isa>(out.from + r * out.from_stride + v * width); });
     });
   }
+  if (out.bias) {
+    unrolled<Vectors>([&](auto v) WEFT_FLATTENED {
+      const Register bias = simd::load<Isa>(out.bias + v * width);
+      unrolled<Rows>([&](auto r) WEFT_FLATTENED { sums[r][v] += bias; });
+    });
+  }
+  unrolled<Rows>([&](auto r) WEFT_FLATTENED {
+    unrolled<Vectors>([&](auto v) WEFT_FLATTENED { simd::store<Isa>(out.c + r * out.ldc + v * width, sums[r][v]); });
+  });
 }
 
 }  // namespace weft::kernel::cpu
