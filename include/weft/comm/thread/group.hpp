@@ -80,7 +80,7 @@ class Group {
   struct alignas(alignment_bytes) Member {
     std::atomic<Index> posted{0};
     alignas(alignment_bytes) std::atomic<Index> finished{0};
-    std::array<Part, std::size_t(max_outstanding)> parts;
+    alignas(alignment_bytes) std::array<Part, std::size_t(max_outstanding)> parts;
   };
 
   const Member& member(int rank) const { return members_[std::size_t(rank)]; }
