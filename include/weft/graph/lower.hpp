@@ -22,6 +22,7 @@ class GraphBuilder {
  public:
   GraphData graph;
   Path path;
+  Index next_number = 0;  // of an unnamed layer or Repeat in the scope that is open: a name, or a repetition
   Index sequence = 1;
 
   constexpr bool failed() const { return graph.fault.rule != GraphRule::none; }
@@ -64,8 +65,27 @@ class GraphBuilder {
     return graph.ops.back().output;
   }
 
+  // Runs `inside` with one more piece of path, in a scope of its own.
+  template <class Inside>
+  constexpr int scope(PathPiece piece, Inside&& inside) {
+    const Index number = next_number;
+    path.push(piece), next_number = 0;
+    const int output = inside();
+    --path.count, next_number = number;
+    return output;
+  }
+
+  // named: the last piece of the path is this layer's; else it gets a number.
   template <class L>
-  constexpr int leaf(int input) {
+  constexpr int leaf(int input, bool named) {
+    if (!named) path.push({nullptr, next_number++});
+    const int output = write_leaf<L>(input);
+    if (!named) --path.count;
+    return output;
+  }
+
+  template <class L>
+  constexpr int write_leaf(int input) {
     const Features in = features(input), out = L::output(in);
     const int index = int(graph.leaves.size());
     LeafSite site{L::name, L::version, int(graph.frames.size()) - 1, int(graph.ops.size()), in, out, {}, path, int(graph.parameters.size())};
@@ -145,24 +165,17 @@ template <class Node>
 struct Lower {  // a layer
   static_assert(Layer<Node>, "weft[graph.layer]: this is not a layer: it lacks name, version, output(Features) or facts(Features, Index); see layer/facts.hpp");
   using Leaves = Pack<Node>;
-  static constexpr int run(GraphBuilder& builder, int input) { return builder.failed() ? input : builder.leaf<Node>(input); }
+  static constexpr int run(GraphBuilder& builder, int input, bool named = false) {
+    return builder.failed() ? input : builder.leaf<Node>(input, named);
+  }
 };
 
 template <class... Nodes>
 using LeavesOf = decltype((Pack<>{} + ... + typename Lower<Nodes>::Leaves{}));
 
-// Children in order, each under the number of its place unless it is named.
-template <class Node>
-constexpr int run_child(GraphBuilder& builder, Index place, int input) {
-  builder.path.push({nullptr, place});
-  const int output = Lower<Node>::run(builder, input);
-  --builder.path.count;
-  return output;
-}
 template <class... Nodes>
 constexpr int run_children(GraphBuilder& builder, int input) {
-  Index place = 0;
-  ((input = run_child<Nodes>(builder, place++, input)), ...);
+  ((input = Lower<Nodes>::run(builder, input)), ...);
   return input;
 }
 
@@ -178,24 +191,27 @@ struct Lower<Input<C, H, W>> {
   static constexpr int run(GraphBuilder&, int input) { return input; }
 };
 
+// Nodes that take the name of a Named around them for themselves: layers, and Repeat.
+template <class Node>
+concept TakesName = requires(GraphBuilder& builder) { Lower<Node>::run(builder, 0, true); };
+
 template <NamedNode Node>
 struct Lower<Node> {
-  using Leaves = typename Lower<typename Node::NamedNode>::Leaves;
+  using Inner = typename Node::NamedNode;
+  using Leaves = typename Lower<Inner>::Leaves;
   static constexpr int run(GraphBuilder& builder, int input) {
-    const PathPiece place = builder.path.empty() ? PathPiece{} : builder.path[builder.path.count - 1];
-    if (builder.path.empty()) builder.path.push({});
-    builder.path[builder.path.count - 1] = {Node::node_name, -1};
-    const int output = Lower<typename Node::NamedNode>::run(builder, input);
-    builder.path[builder.path.count - 1] = place;
-    return output;
+    return builder.scope({Node::node_name, -1}, [&] {
+      if constexpr (TakesName<Inner>) return Lower<Inner>::run(builder, input, true);
+      else return Lower<Inner>::run(builder, input);
+    });
   }
 };
 
 template <TiedNode Node>
 struct Lower<Node> {
   using Leaves = typename Lower<typename Node::TiedLayer>::Leaves;
-  static constexpr int run(GraphBuilder& builder, int input) {
-    const int output = Lower<typename Node::TiedLayer>::run(builder, input);
+  static constexpr int run(GraphBuilder& builder, int input, bool named = false) {
+    const int output = Lower<typename Node::TiedLayer>::run(builder, input, named);
     if (!builder.failed()) builder.tie(Node::owner);
     return output;
   }
@@ -229,13 +245,12 @@ struct Lower<Repeat<N, Nodes...>> {  // inside a frame: written out N times, wit
   template <Index... I>
   static auto written_out(std::integer_sequence<Index, I...>) -> decltype((Pack<>{} + ... + (void(I), LeavesOf<Nodes...>{})));
   using Leaves = decltype(written_out(std::make_integer_sequence<Index, N>{}));
-  static constexpr int run(GraphBuilder& builder, int input) {
-    for (Index i = 0; i < N; ++i) {
-      builder.path.push({nullptr, i});
-      input = run_children<Nodes...>(builder, input);
-      --builder.path.count;
-    }
-    return input;
+  static constexpr int run(GraphBuilder& builder, int input, bool named = false) {
+    const auto repetitions = [&] {
+      for (Index i = 0; i < N; ++i) input = builder.scope({nullptr, i}, [&] { return run_children<Nodes...>(builder, input); });
+      return input;
+    };
+    return named ? repetitions() : builder.scope({nullptr, builder.next_number++}, repetitions);
   }
 };
 
@@ -244,9 +259,8 @@ struct Lower<Sum<Branches...>> {
   using Leaves = LeavesOf<Branches...>;
   static constexpr int run(GraphBuilder& builder, int input) {
     int total = -1;
-    Index place = 0;
     const auto branch = [&]<class Branch>() {
-      const int output = run_child<Branch>(builder, place++, input);
+      const int output = Lower<Branch>::run(builder, input);
       if (builder.failed()) return;
       if (total >= 0 && builder.features(output) != builder.features(total))
         builder.fail(GraphRule::sum_matches, int(builder.graph.leaves.size()) - 1, builder.features(output), builder.features(total));
@@ -264,7 +278,7 @@ struct Lower<Concat<Branches...>> {
   static constexpr int run(GraphBuilder& builder, int input) {
     std::array<int, sizeof...(Branches)> parts{};
     std::size_t place = 0;
-    ((parts[place] = run_child<Branches>(builder, Index(place), input), ++place), ...);
+    ((parts[place++] = Lower<Branches>::run(builder, input)), ...);
     if (builder.failed()) return input;
     Features out = builder.features(parts[0]);
     out.channels = 0;
@@ -289,40 +303,53 @@ struct Lower<Concat<Branches...>> {
 template <class Node>
 struct LowerTop {
   static constexpr void run(GraphBuilder& builder) {
+    if (builder.failed()) return;
     builder.open_frame(1);
     builder.close_frame(Lower<Node>::run(builder, 0));
   }
 };
 template <class... Nodes>
 struct LowerTop<Sequential<Nodes...>> {
-  template <class Node>
-  static constexpr void child(GraphBuilder& builder, Index place) {
-    if (builder.failed()) return;
-    builder.path.push({nullptr, place});
-    LowerTop<Node>::run(builder);
-    --builder.path.count;
-  }
-  static constexpr void run(GraphBuilder& builder) {
-    Index place = 0;
-    (child<Nodes>(builder, place++), ...);
-  }
-};
-template <NamedNode Node>
-struct LowerTop<Node> {
-  static constexpr void run(GraphBuilder& builder) {
-    if (builder.path.empty()) builder.path.push({});
-    builder.path[builder.path.count - 1] = {Node::node_name, -1};
-    LowerTop<typename Node::NamedNode>::run(builder);
-  }
+  static constexpr void run(GraphBuilder& builder) { (LowerTop<Nodes>::run(builder), ...); }
 };
 template <Index N, class... Nodes>
 struct LowerTop<Repeat<N, Nodes...>> {
+  static constexpr void run(GraphBuilder& builder, bool named = false) {
+    if (builder.failed()) return;
+    const auto repetitions = [&] {
+      builder.open_frame(N);
+      const int output = builder.scope({}, [&] { return run_children<Nodes...>(builder, 0); });
+      builder.close_frame(output);
+      return 0;
+    };
+    if (named) repetitions();
+    else builder.scope({nullptr, builder.next_number++}, repetitions);
+  }
+};
+template <class Node>
+inline constexpr bool is_repeat = false;
+template <Index N, class... Nodes>
+inline constexpr bool is_repeat<Repeat<N, Nodes...>> = true;
+template <class Node>
+inline constexpr bool is_sequential = false;
+template <class... Nodes>
+inline constexpr bool is_sequential<Sequential<Nodes...>> = true;
+
+template <NamedNode Node>
+struct LowerTop<Node> {
+  using Inner = typename Node::NamedNode;
   static constexpr void run(GraphBuilder& builder) {
-    builder.open_frame(N);
-    builder.path.push({});  // the repetition
-    const int output = run_children<Nodes...>(builder, 0);
-    --builder.path.count;
-    builder.close_frame(output);
+    if (builder.failed()) return;
+    if constexpr (is_repeat<Inner> || is_sequential<Inner>) {  // these open frames of their own
+      builder.scope({Node::node_name, -1}, [&] {
+        if constexpr (is_repeat<Inner>) LowerTop<Inner>::run(builder, true);
+        else LowerTop<Inner>::run(builder);
+        return 0;
+      });
+    } else {
+      builder.open_frame(1);
+      builder.close_frame(Lower<Node>::run(builder, 0));
+    }
   }
 };
 

@@ -10,7 +10,7 @@
 
 namespace weft {
 
-enum class Storage : char { none, slot, workspace, boundary };
+enum class Storage : char { none, slot, workspace, boundary, boundary_input };  // boundary: on the output side of the frame
 
 struct Place {
   Storage storage = Storage::none;
@@ -23,7 +23,7 @@ struct FrameMemory {
   std::vector<Index> saved{};                // by leaf of the frame, then by saved tensor (4 each): bytes into the slot
   std::vector<char> copies_second{};         // by op: the gradient of `second` is copied or added, not shared
   std::vector<char> first_input{}, first_second{};  // by op: nothing was written yet to the gradient of input, of second
-  Index slot_bytes = 0, forward_workspace_bytes = 0, backward_workspace_bytes = 0;
+  Index slot_bytes = 0, forward_workspace_bytes = 0, backward_workspace_bytes = 0, boundary_bytes = 0;
   bool flips = true;                         // the input's gradient is not the memory of the output's
   bool output_kept = false, output_gradient_kept = false;  // in the slot; else a boundary buffer
   Index output_value_offset = 0, output_gradient_offset = 0;

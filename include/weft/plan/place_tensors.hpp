@@ -40,6 +40,7 @@ constexpr void place_values(const GraphData& graph, int frame_index, const Memor
       out.slot_bytes += group.bytes;
     } else if (group.output) {
       out.values[std::size_t(t)] = {Storage::boundary, 0};
+      out.boundary_bytes = group.bytes > out.boundary_bytes ? group.bytes : out.boundary_bytes;
     } else {
       out.values[std::size_t(t)] = {Storage::workspace, 0};
       workspace.add(t, group.from, group.to, group.bytes);
@@ -83,7 +84,8 @@ constexpr void place_gradients(const GraphData& graph, int frame_index, const Me
       out.output_gradient_offset = out.slot_bytes;
       out.slot_bytes += group.bytes;
     } else if (group.output || group.input) {
-      place = {Storage::boundary, 0};
+      place = {group.output ? Storage::boundary : Storage::boundary_input, 0};
+      if (frame_index > 0 || t != 0 || group.output) out.boundary_bytes = group.bytes > out.boundary_bytes ? group.bytes : out.boundary_bytes;
     } else if (facts.wide && group.crosses) {
       place = {Storage::slot, out.slot_bytes};
       out.slot_bytes += group.bytes;
@@ -129,8 +131,7 @@ constexpr ActivationMemory place_activations(const GraphData& graph, const Memor
     const bool next_keeps = f + 1 < n && input_kept[f + 1], next_crosses = f + 1 < n && input_crosses[f + 1];
     place_values(graph, int(f), facts, next_keeps || (frame.count > 1 && input_kept[f]), memory);
     place_gradients(graph, int(f), facts, flows[f], output_crosses[f] || next_crosses || (frame.count > 1 && input_crosses[f]), memory);
-    const Index output = tensor_bytes(graph.tensors[std::size_t(frame.first_tensor + frame.output)], facts);
-    if ((!memory.output_kept || !memory.output_gradient_kept) && output > out.boundary_bytes) out.boundary_bytes = output;
+    if (memory.boundary_bytes > out.boundary_bytes) out.boundary_bytes = memory.boundary_bytes;
     const Index workspace = memory.forward_workspace_bytes > memory.backward_workspace_bytes ? memory.forward_workspace_bytes : memory.backward_workspace_bytes;
     if (workspace > out.workspace_bytes) out.workspace_bytes = workspace;
     out.slot_bytes += frame.count * memory.slot_bytes;
