@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of attention in tiles of keys and queries: probabilities are computed anew from lse; contract in weft/kernel/attention.hpp.
+// Source: T. Dao et al., FlashAttention, arXiv 2205.14135, algorithm 4.
+#pragma once
+
+#include "weft/kernel/attention.hpp"
+#include "weft/kernel/cpu/attention_tile.hpp"
+#include "weft/simd/math.hpp"
+
+namespace weft::kernel::cpu {
+
+// A tile of keys of one key/value head with their gradients so far, and the tile of queries that passes it.
+template <class Isa, class Real>
+struct AttentionGradients {
+  using Tile = AttentionTile<Isa, Real>;
+  static constexpr Index score_stride = Tile::most_keys;
+
+  Index width, padded;                    // head size, and that in whole vectors
+  Index most_keys;
+  Real *keys_across, *values_across;      // transposed
+  Real *keys, *dkeys, *dvalues;           // (most_keys, padded)
+  Real *query, *dy;                       // (most_backward_queries, padded); query already times scale
+  Real *minus_lse, *minus_delta;          // (most_backward_queries)
+  Real *weights, *dscores;                // (most_backward_queries, score_stride)
+  Real* dquery;                           // (Tile::rows, padded)
+
+  AttentionGradients(Index head_size, ScratchPieces& pieces)
+      : width(head_size), padded(Tile::padded(head_size)), most_keys(Tile::keys(head_size)) {
+    constexpr Index queries = Tile::most_backward_queries;
+    keys_across = pieces.take<Real>(most_keys * width), values_across = pieces.take<Real>(most_keys * width);
+    keys = pieces.take<Real>(most_keys * padded);
+    dkeys = pieces.take<Real>(most_keys * padded), dvalues = pieces.take<Real>(most_keys * padded);
+    query = pieces.take<Real>(queries * padded), dy = pieces.take<Real>(queries * padded);
+    minus_lse = pieces.take<Real>(queries), minus_delta = pieces.take<Real>(queries);
+    weights = pieces.take<Real>(queries * score_stride), dscores = pieces.take<Real>(queries * score_stride);
+    dquery = pieces.take<Real>(Tile::rows * padded);
+    pieces.check();
+  }
+};
+
+// weights = exp(q kᵀ − lse) and dscores = weights (dy vᵀ − Δ) for a group of rows and the first `columns` keys of the tile.
+template <class Isa, class Real>
+inline void recompute_scores(const AttentionGradients<Isa, Real>& tile, Index row, Index columns) {
+  using Register = simd::Vector<Isa, Real>;
+  constexpr Index group = AttentionTile<Isa, Real>::rows, lanes = simd::lanes<Isa, Real>, stride = tile.score_stride;
+  Real* const weights = tile.weights + row * stride;
+  Real* const dscores = tile.dscores + row * stride;
+  const auto store_block = [](Real* to, auto& sums) WEFT_FLATTENED {
+    constexpr Index vectors = Index(sizeof(sums[0]) / sizeof(Register));
+    unrolled<group>([&](auto r) WEFT_FLATTENED {
+      unrolled<vectors>([&](auto v) WEFT_FLATTENED { simd::store<Isa>(to + r * stride + v * lanes, sums[r][v]); });
+    });
+  };
+  for_each_score_block<Isa, Real, group>(columns, tile.width, tile.query + row * tile.padded, tile.padded, tile.keys_across,
+                                         static_cast<const Real*>(tile.minus_lse + row),
+                                         [&](Index column, auto& sums) WEFT_FLATTENED { store_block(weights + column, sums); });
+  for (Index r = 0; r < group; ++r) {
+    for (Index j = 0; j < columns; j += lanes) {
+      Real* const at = weights + r * stride + j;
+      simd::store<Isa>(at, simd::exp<Isa, Real>(simd::load<Isa>(static_cast<const Real*>(at))));
+    }
+  }
+  for_each_score_block<Isa, Real, group>(columns, tile.width, tile.dy + row * tile.padded, tile.padded, tile.values_across,
+                                         static_cast<const Real*>(tile.minus_delta + row), [&](Index column, auto& sums) WEFT_FLATTENED {
+    constexpr Index vectors = Index(sizeof(sums[0]) / sizeof(Register));
+    unrolled<group>([&](auto r) WEFT_FLATTENED {
+      unrolled<vectors>([&](auto v) WEFT_FLATTENED {
+        sums[r][v] *= simd::load<Isa>(static_cast<const Real*>(weights + r * stride + column + v * lanes));
+      });
+    });
+    store_block(dscores + column, sums);
+  });
+}
+
+// Adds a tile of queries' part to dkeys and dvalues. begin(j): the first of the `rows` queries that sees key j of the tile.
+template <class Isa, class Real, class Begin>
+inline void add_key_gradients(const AttentionGradients<Isa, Real>& tile, Index rows, Index keys, Begin&& begin) {
+  constexpr Index group = AttentionTile<Isa, Real>::rows, stride = tile.score_stride;
+  Real one[group];
+  std::fill_n(one, group, Real(1));
+  for (Index j = 0; j < keys; j += group) {
+    RowRanges<group> ranges;
+    for (Index r = 0; r < group; ++r) ranges.begin[r] = begin(std::min(j + r, keys - 1)), ranges.end[r] = rows;
+    if (ranges.first() == rows) continue;
+    product_rows<Isa, Real, false, true>(ranges, tile.padded, tile.weights + j, stride, tile.dy, tile.padded, one, tile.dvalues + j * tile.padded,
+                                         tile.padded);
+    product_rows<Isa, Real, false, true>(ranges, tile.padded, tile.dscores + j, stride, tile.query, tile.padded, one,
+                                         tile.dkeys + j * tile.padded, tile.padded);
+  }
+}
+
+}  // namespace weft::kernel::cpu
