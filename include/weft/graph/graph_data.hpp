@@ -52,7 +52,7 @@ struct FrameSite {
   Index first_unit = 0;  // a unit is one repetition of a frame
 };
 
-enum class GraphRule : char { none, shape_meets, residual_matches, sum_matches, concat_matches, repeat_matches, tie_owner, tie_extents, tie_repeat, empty };
+enum class GraphRule : char { none, shape_meets, residual_matches, sum_matches, concat_matches, repeat_matches, tie_owner, tie_extents, tie_repeat, layer_options, not_a_layer, empty };
 
 struct GraphFault {
   GraphRule rule = GraphRule::none;

@@ -86,8 +86,15 @@ class GraphBuilder {
 
   template <class L>
   constexpr int write_leaf(int input) {
-    const Features in = features(input), out = L::output(in);
+    const Features in = features(input);
     const int index = int(graph.leaves.size());
+    if constexpr (requires { L::valid; }) {
+      if (!L::valid) {
+        fail(GraphRule::layer_options, index, {}, {});
+        return input;
+      }
+    }
+    const Features out = L::output(in);
     LeafSite site{L::name, L::version, int(graph.frames.size()) - 1, int(graph.ops.size()), in, out, {}, path, int(graph.parameters.size())};
     if (out.valid()) site.facts = L::facts(in, sequence);
     else fail(GraphRule::shape_meets, index, in, wanted_by<L>());
@@ -163,10 +170,14 @@ concept TiedNode = requires { typename Node::TiedLayer; };
 
 template <class Node>
 struct Lower {  // a layer
-  static_assert(Layer<Node>, "weft[graph.layer]: this is not a layer: it lacks name, version, output(Features) or facts(Features, Index); see layer/facts.hpp");
   using Leaves = Pack<Node>;
   static constexpr int run(GraphBuilder& builder, int input, bool named = false) {
-    return builder.failed() ? input : builder.leaf<Node>(input, named);
+    if constexpr (Layer<Node>) {
+      if (!builder.failed()) return builder.leaf<Node>(input, named);
+    } else {
+      builder.fail(GraphRule::not_a_layer, int(builder.graph.leaves.size()), {}, {});
+    }
+    return input;
   }
 };
 

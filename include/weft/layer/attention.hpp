@@ -22,15 +22,22 @@ struct AttentionOptions {
 // Cost: 4·S·H·D flops a row forward, half when causal; 2.5 times that backward.
 template <AttentionOptions options>
 struct Attention {
-  static_assert(options.heads > 0 && options.key_value_heads > 0 && options.head_size > 0,
-                "weft[attention.extent]: heads, key/value heads and head size must be at least 1");
-  static_assert(options.heads % options.key_value_heads == 0,
-                "weft[attention.groups]: the key/value heads must divide the heads; change one of them");
   static constexpr const char* name = "attention";
   static constexpr int version = 1;
   static constexpr Features input{options.packed_width()};
 
-  static constexpr Features output(Features in) { return in == input ? Features{options.query_width()} : Features{}; }
+  static constexpr bool valid = options.heads > 0 && options.key_value_heads > 0 && options.head_size > 0 && options.heads % options.key_value_heads == 0;
+  static constexpr bool explain() {
+    static_assert(options.heads > 0 && options.key_value_heads > 0 && options.head_size > 0,
+                  "weft[attention.extent]: heads, key/value heads and head size must be at least 1");
+    static_assert(options.heads % options.key_value_heads == 0,
+                  "weft[attention.groups]: the key/value heads must divide the heads; change one of them");
+    return true;
+  }
+
+  static constexpr Features output(Features in) {
+    return in == input ? Features{options.query_width()} : Features{};
+  }
 
   static constexpr LayerFacts facts(Features, Index sequence) {
     LayerFacts facts;
@@ -78,12 +85,20 @@ struct Attention {
 // Shapes: x, y (B, S, (H + 2·Hkv)·D). Angle of pair (i, i + D/2) at position t: t · base^(-2i/D).
 template <AttentionOptions options, Number base = 10000.0>
 struct Rotary {
-  static_assert(options.head_size % 2 == 0, "weft[rotary.head_size]: rotary positions turn pairs; the head size must be even");
   static constexpr const char* name = "rotary";
   static constexpr int version = 1;
   static constexpr Features input{options.packed_width()};
 
-  static constexpr Features output(Features in) { return in == input ? in : Features{}; }
+  static constexpr bool valid = options.head_size % 2 == 0;
+  static constexpr bool explain() {
+    static_assert(options.head_size % 2 == 0,
+                  "weft[rotary.head_size]: rotary positions turn pairs; the head size must be even");
+    return true;
+  }
+
+  static constexpr Features output(Features in) {
+    return in == input ? in : Features{};
+  }
 
   static constexpr LayerFacts facts(Features, Index) {
     LayerFacts facts;

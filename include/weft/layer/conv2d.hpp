@@ -17,16 +17,21 @@ struct Conv2dOptions {
 // H' = (H + 2·padding - dilation·(kernel - 1) - 1) / stride + 1. Cost: 2·K·H'·W'·C/groups·kernel² flops an image; keeps x.
 template <Index C, Index K, Conv2dOptions options = Conv2dOptions{}>
 struct Conv2d {
-  static_assert(options.groups > 0 && C % options.groups == 0 && K % options.groups == 0,
-                "weft[conv2d.groups]: the groups must divide the channels in and out; change groups, C or K");
-  static_assert(options.kernel > 0 && options.stride > 0 && options.dilation > 0 && options.padding >= 0,
-                "weft[conv2d.options]: kernel, stride and dilation must be at least 1, padding at least 0");
   static constexpr const char* name = "conv2d";
   static constexpr int version = 1;
 
   static constexpr Conv2dSizes sizes(Features in) {
     return {C, K, in.height, in.width, options.kernel, options.kernel, options.stride, options.padding, options.dilation, options.groups};
   }
+  static constexpr bool valid = options.groups > 0 && C % options.groups == 0 && K % options.groups == 0 && options.kernel > 0 && options.stride > 0 && options.dilation > 0 && options.padding >= 0;
+  static constexpr bool explain() {
+    static_assert(options.groups > 0 && C % options.groups == 0 && K % options.groups == 0,
+                  "weft[conv2d.groups]: the groups must divide the channels in and out; change groups, C or K");
+    static_assert(options.kernel > 0 && options.stride > 0 && options.dilation > 0 && options.padding >= 0,
+                  "weft[conv2d.options]: kernel, stride and dilation must be at least 1, padding at least 0");
+    return true;
+  }
+
   static constexpr Features output(Features in) {
     const Index reach = options.dilation * (options.kernel - 1) + 1;
     if (in.element != Element::real || in.channels != C || in.height + 2 * options.padding < reach || in.width + 2 * options.padding < reach) return {};

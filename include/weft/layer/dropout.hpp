@@ -10,9 +10,19 @@ namespace weft {
 // stream at the element's place in the global batch, so it does not depend on how the batch is split, and backward draws it again.
 template <Number probability>
 struct Dropout : ElementwiseLayer {
-  static_assert(probability.value >= 0 && probability.value < 1, "weft[dropout.probability]: Dropout<p> needs 0 <= p < 1; use another p");
   static constexpr const char* name = "dropout";
   static constexpr int version = 1;
+
+  static constexpr bool valid = probability.value >= 0 && probability.value < 1;
+  static constexpr bool explain() {
+    static_assert(probability.value >= 0 && probability.value < 1,
+                  "weft[dropout.probability]: Dropout<p> needs 0 <= p < 1; use another p");
+    return true;
+  }
+
+  static constexpr Features output(Features in) {
+    return ElementwiseLayer::output(in);
+  }
 
   static constexpr LayerFacts facts(Features in, Index) {
     LayerFacts facts;

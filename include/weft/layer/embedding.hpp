@@ -9,12 +9,20 @@ namespace weft {
 // Initial values N(0, 1), as torch.nn.Embedding; keeps the tokens.
 template <Index V, Index C>
 struct Embedding {
-  static_assert(V > 0 && C > 0, "weft[embedding.extent]: Embedding<V, C> needs a vocabulary and features; V and C must be at least 1");
   static constexpr const char* name = "embedding";
   static constexpr int version = 1;
   static constexpr Features input = token_features;
 
-  static constexpr Features output(Features in) { return in == token_features ? Features{C} : Features{}; }
+  static constexpr bool valid = V > 0 && C > 0;
+  static constexpr bool explain() {
+    static_assert(V > 0 && C > 0,
+                  "weft[embedding.extent]: Embedding<V, C> needs a vocabulary and features; V and C must be at least 1");
+    return true;
+  }
+
+  static constexpr Features output(Features in) {
+    return in == token_features ? Features{C} : Features{};
+  }
 
   static constexpr LayerFacts facts(Features, Index) {
     LayerFacts facts;
@@ -39,13 +47,21 @@ struct Embedding {
 // y[b, s] = x[b, s] + table[past + s]: learned positions. Shapes: x, y (B, S, C), table (S, C). The sequence may be shorter than the table.
 template <Index S, Index C>
 struct PositionEmbedding {
-  static_assert(S > 0 && C > 0, "weft[position.extent]: PositionEmbedding<S, C> needs positions and features; S and C must be at least 1");
   static constexpr const char* name = "position";
   static constexpr int version = 1;
   static constexpr Features input{C};
   static constexpr Index longest_sequence = S;
 
-  static constexpr Features output(Features in) { return in == Features{C} ? in : Features{}; }
+  static constexpr bool valid = S > 0 && C > 0;
+  static constexpr bool explain() {
+    static_assert(S > 0 && C > 0,
+                  "weft[position.extent]: PositionEmbedding<S, C> needs positions and features; S and C must be at least 1");
+    return true;
+  }
+
+  static constexpr Features output(Features in) {
+    return in == Features{C} ? in : Features{};
+  }
 
   static constexpr LayerFacts facts(Features, Index) {
     LayerFacts facts;

@@ -7,6 +7,7 @@
 //   static constexpr LayerFacts facts(Features in, Index sequence);     asked only when `in` fits
 //   template <class Context> static void forward(Context&);             see op/context.hpp for what a context offers
 //   template <class Context> static void backward(Context&);
+// Options that make no sense: `static constexpr bool valid`, and `static constexpr bool explain()` with a static_assert for every rule.
 // A layer whose facts join micro-batches also has statistics(Context&), joined(Context&), backward_statistics(Context&).
 // And, where it has only one fitting input, `static constexpr Features input` (used in messages, and as the model's input when it is first).
 #pragma once

@@ -12,12 +12,20 @@ enum class Bias : char { no, yes };
 // Cost: 2·C·K flops a row forward, twice that backward; keeps x.
 template <Index C, Index K, Bias bias = Bias::yes>
 struct Linear {
-  static_assert(C > 0 && K > 0, "weft[linear.extent]: Linear<C, K> needs features in and out; C and K must be at least 1");
   static constexpr const char* name = "linear";
   static constexpr int version = 1;
   static constexpr Features input{C};
 
-  static constexpr Features output(Features in) { return in.element == Element::real && in.elems() == C && in.plane() == 1 ? Features{K} : Features{}; }
+  static constexpr bool valid = C > 0 && K > 0;
+  static constexpr bool explain() {
+    static_assert(C > 0 && K > 0,
+                  "weft[linear.extent]: Linear<C, K> needs features in and out; C and K must be at least 1");
+    return true;
+  }
+
+  static constexpr Features output(Features in) {
+    return in.element == Element::real && in.elems() == C && in.plane() == 1 ? Features{K} : Features{};
+  }
 
   static constexpr LayerFacts facts(Features, Index) {
     LayerFacts facts;

@@ -76,12 +76,22 @@ struct AcceptedPlan {
 template <class Model, auto strategy, Batch batch, class RecipeType, Budget budget>
 inline constexpr PlanFault fault_of = plan_data<Model, RecipeType>(lower_strategy(strategy), batch, budget).fault;
 
-template <class Model, auto strategy, Batch batch, class RecipeType, Budget budget, bool accepted = fault_of<Model, strategy, batch, RecipeType, budget>.rule == PlanRule::none>
+enum class Verdict : char { accepted, refused, refused_by_layer };
+
+constexpr Verdict verdict(PlanRule rule) {
+  return rule == PlanRule::none ? Verdict::accepted : rule == PlanRule::layer_options ? Verdict::refused_by_layer : Verdict::refused;
+}
+
+template <class Model, auto strategy, Batch batch, class RecipeType, Budget budget,
+          Verdict = verdict(fault_of<Model, strategy, batch, RecipeType, budget>.rule)>
 struct CheckedPlan : AcceptedPlan<Model, strategy, batch, RecipeType, budget> {};
 template <class Model, auto strategy, Batch batch, class RecipeType, Budget budget>
-struct CheckedPlan<Model, strategy, batch, RecipeType, budget, false>
+struct CheckedPlan<Model, strategy, batch, RecipeType, budget, Verdict::refused>
     : RefusedPlan,
       Because<explain<fault_of<Model, strategy, batch, RecipeType, budget>, typename LeafType<Model, fault_of<Model, strategy, batch, RecipeType, budget>.leaf>::type>()> {};
+template <class Model, auto strategy, Batch batch, class RecipeType, Budget budget>
+struct CheckedPlan<Model, strategy, batch, RecipeType, budget, Verdict::refused_by_layer>
+    : RefusedPlan, Because<LeafType<Model, fault_of<Model, strategy, batch, RecipeType, budget>.leaf>::type::explain()> {};
 
 // How a model is trained: who works on what, what is said when, how much memory a rank needs. Everything is known to the compiler:
 //   using Train = weft::Plan<Model, weft::mesh(weft::DataParallel{.ranks = 2}), weft::Batch{.global = 64, .micro = 8, .sequence = 256}>;

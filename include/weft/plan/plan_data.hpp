@@ -39,7 +39,7 @@ struct Memory {
 };
 
 enum class PlanRule : char {
-  none, shape_meets, residual_matches, sum_matches, concat_matches, repeat_matches, tie_owner, tie_extents, tie_repeat, empty,
+  none, shape_meets, residual_matches, sum_matches, concat_matches, repeat_matches, tie_owner, tie_extents, tie_repeat, layer_options, not_a_layer, empty,
   ranks_positive, bucket_positive, batch_positive, batch_divides, sequence_fits, loss_fits, over_budget
 };
 

@@ -19,6 +19,8 @@ constexpr const char* rule_text(PlanRule rule) {
     case PlanRule::tie_owner: return "weft[graph.tie_owner]: Tied names no earlier parameter; give the full path, such as wte.table, of one that comes before";
     case PlanRule::tie_extents: return "weft[graph.tie_extents]: tied parameters must have the same extents; change one of the layers";
     case PlanRule::tie_repeat: return "weft[graph.tie_repeat]: a parameter inside Repeat can be tied within the same repetition only; move its owner out";
+    case PlanRule::layer_options: return "weft[layer.options]: a layer refuses its own options; see its explain()";
+    case PlanRule::not_a_layer: return "weft[graph.layer]: this is not a layer: it lacks name, version, output(Features) or facts(Features, Index); see layer/facts.hpp";
     case PlanRule::empty: return "weft[graph.empty]: the model has no layers; add one";
     case PlanRule::ranks_positive: return "weft[mesh.ranks]: a mesh has at least one rank; change DataParallel::ranks";
     case PlanRule::bucket_positive: return "weft[data.bucket_bytes]: a bucket holds at least one byte; change DataParallel::bucket_bytes";
@@ -92,6 +94,8 @@ constexpr bool explain() {
   if constexpr (f.rule == tie_owner) static_assert(acceptable<Layer, layer_number<f.leaf>>, "weft[graph.tie_owner]: Tied names no earlier parameter; give the full path, such as wte.table, of one that comes before");
   if constexpr (f.rule == tie_extents) static_assert(acceptable<Layer, layer_number<f.leaf>, given<f.found>, wanted<f.wanted>>, "weft[graph.tie_extents]: tied parameters must have the same extents; change one of the layers");
   if constexpr (f.rule == tie_repeat) static_assert(acceptable<Layer, layer_number<f.leaf>>, "weft[graph.tie_repeat]: a parameter inside Repeat can be tied within the same repetition only; move its owner out");
+  if constexpr (f.rule == layer_options) static_assert(acceptable<Layer>, "weft[layer.options]: a layer refuses its own options; see its explain()");
+  if constexpr (f.rule == not_a_layer) static_assert(acceptable<Layer>, "weft[graph.layer]: this is not a layer: it lacks name, version, output(Features) or facts(Features, Index); see layer/facts.hpp");
   if constexpr (f.rule == empty) static_assert(acceptable<Layer>, "weft[graph.empty]: the model has no layers; add one");
   if constexpr (f.rule == ranks_positive) static_assert(acceptable<ranks<f.found>>, "weft[mesh.ranks]: a mesh has at least one rank; change DataParallel::ranks");
   if constexpr (f.rule == bucket_positive) static_assert(acceptable<bytes<f.found>>, "weft[data.bucket_bytes]: a bucket holds at least one byte; change DataParallel::bucket_bytes");

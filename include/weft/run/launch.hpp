@@ -2,6 +2,7 @@
 // Starts the ranks of a program as threads of this process, and ends with the first error that any of them met.
 #pragma once
 
+#include <atomic>
 #include <cstdlib>
 #include <exception>
 #include <string>
@@ -54,14 +55,12 @@ void launch(int ranks, Body&& body, const LaunchOptions& options = {}) {
   }
 
   ThreadWorld world(ranks, options.threads);
-  std::mutex mutex;
-  std::exception_ptr first;
-  int first_rank = 0;
+  std::vector<std::exception_ptr> errors(std::size_t(ranks), nullptr);
+  std::atomic<int> first{-1};
   const auto fail = [&](int rank, const std::string& what) {
-    {
-      const std::lock_guard lock(mutex);
-      if (first == nullptr) first = std::current_exception(), first_rank = rank;
-    }
+    errors[std::size_t(rank)] = std::current_exception();
+    int none = -1;
+    first.compare_exchange_strong(none, rank);
     world.fail(rank, what);
   };
   const auto run = [&](int rank) noexcept {
@@ -88,11 +87,14 @@ void launch(int ranks, Body&& body, const LaunchOptions& options = {}) {
     world.leave(0);
   }
   for (std::thread& thread : threads) thread.join();
-  if (first == nullptr) return;
+  if (first.load() < 0) return;
 
-  const std::string whose = text_of("rank ", first_rank, " of ", ranks);
+  // The rank that broke the world, if it is one and has thrown: what another threw because of it may have come in before.
+  const int culprit = world.culprit();
+  const int rank = culprit >= 0 && errors[std::size_t(culprit)] != nullptr ? culprit : first.load();
+  const std::string whose = text_of("rank ", rank, " of ", ranks);
   try {
-    std::rethrow_exception(first);
+    std::rethrow_exception(errors[std::size_t(rank)]);
   } catch (const Error& error) {
     const std::string message = std::string(error.what()).substr(error.id().size() + sizeof("weft[]: ") - 1);
     std::throw_with_nested(Error(error.id(), text_of(whose, ": ", message)));

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// id: graph.layer
+// A type that says nothing about itself.
+#include <weft/plan.hpp>
+
+using namespace weft;
+
+#ifdef WEFT_CONTROL
+using Train = Plan<Sequential<Linear<4, 4>, Relu>, mesh(DataParallel{.ranks = 2}), Batch{.global = 8, .micro = 2, .sequence = 16}>;
+#else
+struct Nothing {};
+using Train = Plan<Sequential<Linear<4, 4>, Nothing>, mesh(DataParallel{.ranks = 2}), Batch{.global = 8, .micro = 2, .sequence = 16}>;
+#endif
+
+static_assert(Train::bytes_per_rank() <= 8 * GiB, "a rank may use 8 GiB");
+int main() { return Train::num_ranks == 0; }

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// id: shape.meets
+// The second layer takes other features than the first gives.
+#include <weft/plan.hpp>
+
+using namespace weft;
+
+#ifdef WEFT_CONTROL
+using Train = Plan<Sequential<Linear<3, 4>, Linear<4, 6>>, mesh(DataParallel{.ranks = 2}), Batch{.global = 8, .micro = 2, .sequence = 16}>;
+#else
+using Train = Plan<Sequential<Linear<3, 4>, Linear<5, 6>>, mesh(DataParallel{.ranks = 2}), Batch{.global = 8, .micro = 2, .sequence = 16}>;
+#endif
+
+static_assert(Train::bytes_per_rank() <= 8 * GiB, "a rank may use 8 GiB");
+int main() { return Train::num_ranks == 0; }
