@@ -124,6 +124,7 @@ TEST_CASE("suite_with_few_capabilities_leaves_out_the_other_cases") {
   CHECK(weft::contract::case_03_broadcast<ArchetypeRanks>() == "no broadcast");
   CHECK(weft::contract::case_04_all_reduce<ArchetypeRanks>().empty());
   CHECK(weft::contract::case_12_exchange_of_pairs<ArchetypeRanks>() == "no send and receive");
+  CHECK(weft::contract::case_20_a_rank_fails<ArchetypeRanks>() == "reports no faults, or has fewer than 4 ranks");
   CHECK(weft::contract::case_16_started_requests<ArchetypeRanks>() == "no start_all_reduce");
 }
 

@@ -641,6 +641,11 @@ std::string case_21_wrong_arguments() {
       require_error([&] { comm.broadcast(&data, 1, 1); }, {"comm.peer"}, {"root 1"});
       require_error([&] { comm.split(-1, 0); }, {"comm.color"}, {"-1"});
       comm.all_reduce(nothing, 0, Reduction::sum);
+      if constexpr (CanAllToAll<Communicator>) {
+        std::int32_t pair[3] = {1, 2, 3};
+        require_error([&] { comm.all_to_all(nothing, pair, 2); }, {"comm.memory"}, {"2 int32"});
+        require_error([&] { comm.all_to_all(pair + 1, pair, 2); }, {"comm.overlap"}, {"2 int32"});
+      }
     });
     return {};
   }

@@ -62,4 +62,15 @@ inline void check_call(const CallRecord& call, bool has_memory, int size) {
     throw Error("comm.peer", text_of("a root or peer is a rank from 0 to ", size - 1, "; got ", to_text(call)));
 }
 
+// Refuses buffers that overlap, unless the first is exactly `own`, this rank's row of the second; and a second that is not there.
+template <class T>
+void check_apart(const CallRecord& call, const T* first, Index first_count, const T* second, Index second_count, const T* own) {
+  check_call(call, first != nullptr && second != nullptr, call.peer + 1);
+  const auto begin = reinterpret_cast<std::uintptr_t>(first), other = reinterpret_cast<std::uintptr_t>(second);
+  const auto bytes = std::uintptr_t(first_count) * sizeof(T), other_bytes = std::uintptr_t(second_count) * sizeof(T);
+  if (call.count == 0 || first == own || begin + bytes <= other || other + other_bytes <= begin) return;
+  throw Error("comm.overlap", text_of("the two buffers of a call lie apart, or one is the rank's own row of the other; they overlap in ",
+                                      to_text(call)));
+}
+
 }  // namespace weft

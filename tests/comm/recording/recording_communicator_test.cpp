@@ -22,7 +22,7 @@ void some_step(C& comm, float* data) {
   const weft::Incoming receive = weft::incoming(data + 4, 2, (comm.rank() + comm.size() - 1) % comm.size());
   comm.exchange({&send, 1}, {&receive, 1});
   comm.broadcast(data, 4, 1);
-  comm.reduce_scatter(data, data, 1, Reduction::average);
+  comm.reduce_scatter(data + comm.rank(), data, 1, Reduction::average);
   comm.barrier();
 }
 

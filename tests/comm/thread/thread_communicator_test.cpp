@@ -247,6 +247,25 @@ TEST_CASE("error_that_is_caught_stays_for_later_calls_of_all") {
   for (const std::string& error : errors) CHECK(has(error, "weft[comm.mismatch]"));
 }
 
+TEST_CASE("buffers_that_overlap_are_refused_unless_one_is_the_own_row") {
+  weft::launch(2, [](ThreadCommunicator& comm) {
+    float data[8] = {};
+    const auto is_refused = [](auto call) {
+      try {
+        call();
+      } catch (const weft::Error& error) {
+        return error.id() == "comm.overlap";
+      }
+      return false;
+    };
+    require(is_refused([&] { comm.reduce_scatter(data + 1 - comm.rank(), data, 1, Reduction::sum); }), "overlap in reduce_scatter");
+    require(is_refused([&] { comm.all_gather(data, data + 3, 2); }), "overlap in all_gather");
+    require(is_refused([&] { comm.all_to_all(data, data, 2); }), "overlap in all_to_all");
+    comm.all_to_all(data, data + 4, 2);
+    comm.all_gather(data, data + 2 * comm.rank(), 2);
+  });
+}
+
 TEST_CASE("many_more_ranks_than_cores_finish_with_and_without_spinning") {
   for (const int spins : {0, 1, -1}) {
     weft::launch(24, [](ThreadCommunicator& comm) {

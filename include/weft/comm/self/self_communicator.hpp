@@ -54,14 +54,12 @@ class SelfCommunicator {
 
   template <class T>
   void reduce_scatter(T* out, const T* in, Index count, Reduction reduction, Index tag = 0) {
-    check<T>(Operation::reduce_scatter, out, count, -1, reduction, tag);
-    copy(out, in, count);
+    copy(check<T>(Operation::reduce_scatter, in, count, -1, reduction, tag), out, in, in);
   }
 
   template <class T>
   void all_gather(T* out, const T* in, Index count, Index tag = 0) {
-    check<T>(Operation::all_gather, out, count, -1, Reduction::sum, tag);
-    copy(out, in, count);
+    copy(check<T>(Operation::all_gather, in, count, -1, Reduction::sum, tag), out, in, in);
   }
 
   template <class T>
@@ -71,8 +69,7 @@ class SelfCommunicator {
 
   template <class T>
   void all_to_all(T* out, const T* in, Index count, Index tag = 0) {
-    check<T>(Operation::all_to_all, out, count, -1, Reduction::sum, tag);
-    copy(out, in, count);
+    copy<T>(check<T>(Operation::all_to_all, in, count, -1, Reduction::sum, tag), out, in, nullptr);
   }
 
   // A message to oneself has nobody to take it while one sends: only a grouped exchange can hold both ends.
@@ -106,15 +103,18 @@ class SelfCommunicator {
 
  private:
   template <class T>
-  static void check(Operation operation, const T* data, Index count, int root, Reduction reduction, Index tag) {
+  static CallRecord check(Operation operation, const T* data, Index count, int root, Reduction reduction, Index tag) {
     static_assert(element_type_of<T> != ElementType::none, "weft[comm.element_type]: this type is not one that ranks exchange");
-    check_call({.operation = operation, .type = element_type_of<T>, .reduction = reduction, .peer = root, .count = count, .tag = tag},
-               data != nullptr, 1);
+    const CallRecord call{
+        .operation = operation, .type = element_type_of<T>, .reduction = reduction, .peer = root, .count = count, .tag = tag};
+    check_call(call, data != nullptr, 1);
+    return call;
   }
 
   template <class T>
-  static void copy(T* out, const T* in, Index count) {
-    if (count > 0 && out != in) std::memcpy(out, in, std::size_t(count) * sizeof(T));
+  static void copy(const CallRecord& call, T* out, const T* in, const T* own) {
+    check_apart<T>(call, out, call.count, in, call.count, own);
+    if (call.count > 0 && out != in) std::memmove(out, in, std::size_t(call.count) * sizeof(T));
   }
 
   int id_ = 0;

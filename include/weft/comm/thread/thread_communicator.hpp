@@ -2,6 +2,7 @@
 // Ranks that are threads of one process: nothing is copied but the result, and blocking is honest (see ThreadOptions).
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -30,8 +31,12 @@ class ThreadRequest {
     if (group_ == nullptr || group_->is_complete(number_)) return;
     comm::World& world = group_->world();
     const int self = group_->world_rank(rank_);
-    world.break_with("comm.request_dropped", text_of("every started request is waited for; rank ", self, " dropped ",
-                                                    to_text(group_->part(number_, rank_).call)), self);
+    const std::string call = to_text(group_->part(number_, rank_).call);
+    if (std::uncaught_exceptions() > 0)
+      world.break_with("comm.rank_failed",
+                       text_of("rank ", self, " failed after it had started ", call, ", so the others cannot go on"), self);
+    else
+      world.break_with("comm.request_dropped", text_of("every started request is waited for; rank ", self, " dropped ", call), self);
     world.quiesce(self);
   }
 
@@ -102,12 +107,16 @@ class BasicThreadCommunicator {
 
   template <class T>
   void reduce_scatter(T* out, const T* in, Index count, Reduction reduction, Index tag = 0) {
-    run(call<T>(Operation::reduce_scatter, in, count, reduction, -1, tag), in, out, comm::reduce_scatter_share<Isa, T>, true);
+    const CallRecord record = call<T>(Operation::reduce_scatter, in, count, reduction, -1, tag);
+    check_apart(record, out, count, in, count * size(), in + rank_ * count);
+    run(record, in, out, comm::reduce_scatter_share<Isa, T>, true);
   }
 
   template <class T>
   void all_gather(T* out, const T* in, Index count, Index tag = 0) {
-    run(call<T>(Operation::all_gather, in, count, Reduction::sum, -1, tag), in, out, comm::all_gather_share<T>, true);
+    const CallRecord record = call<T>(Operation::all_gather, in, count, Reduction::sum, -1, tag);
+    check_apart(record, in, count, out, count * size(), out + rank_ * count);
+    run(record, in, out, comm::all_gather_share<T>, true);
   }
 
   // Only the root has to wait for the others: they read its buffer, and nobody reads theirs.
@@ -118,7 +127,9 @@ class BasicThreadCommunicator {
 
   template <class T>
   void all_to_all(T* out, const T* in, Index count, Index tag = 0) {
-    run(call<T>(Operation::all_to_all, in, count, Reduction::sum, -1, tag), in, out, comm::all_to_all_share<T>, true);
+    const CallRecord record = call<T>(Operation::all_to_all, in, count, Reduction::sum, -1, tag);
+    check_apart<T>(record, out, count * size(), in, count * size(), nullptr);
+    run(record, in, out, comm::all_to_all_share<T>, true);
   }
 
   template <class T>
@@ -215,8 +226,10 @@ class ThreadWorld {
   template <class Isa = simd::Native>
   BasicThreadCommunicator<Isa> communicator(int rank) { return {*all_, rank}; }
 
-  // To be called from the rank's own thread: it has returned, or has thrown something that reads `what`.
+  // leave, fail: to be called from the rank's own thread when it has returned, or has thrown something that reads `what`. culprit: the
+  // rank that the first fault is about, or -1.
   void leave(int rank) { world_.leave(rank); }
+  int culprit() { return world_.culprit(); }
   void fail(int rank, const std::string& what) { world_.fail(rank, what); }
 
  private:

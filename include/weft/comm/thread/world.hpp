@@ -101,6 +101,12 @@ class World {
     break_locked(id, text, culprit);
   }
 
+  // The rank that the first fault is about, or -1.
+  int culprit() {
+    const std::lock_guard lock(mutex_);
+    return fault_.culprit;
+  }
+
   // The fault as this rank's error. Call when is_broken().
   [[noreturn]] void throw_fault(int rank, const CallRecord& call) {
     Fault fault;
