@@ -13,6 +13,7 @@
 #include "weft/layer/loss.hpp"
 #include "weft/layer/norm.hpp"
 #include "weft/layer/pool2d.hpp"
+
 #include "weft/graph/lower.hpp"
 #include "weft/graph/models.hpp"
 #include "weft/plan/plan.hpp"
