@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "weft/base/config.hpp"
 #include "weft/base/error.hpp"
 
 namespace weft {

@@ -175,6 +175,23 @@ class Trainer {
   RateSchedule schedule_;
 };
 
+// Data from a function, for problems that make their own: give(step, rank, MicroBatchInput&) fills one micro-batch. Never done.
+template <class Give>
+class GeneratedLoader {
+ public:
+  GeneratedLoader(Index micros, int rank, Give give) : micros_(micros), rank_(rank), give_(std::move(give)) {}
+
+  Index begin_step() { return ++step_, micros_; }
+  template <class Real>
+  void fill(MicroBatchInput<Real>& micro) { give_(step_ - 1, rank_, micro); }
+  bool done() const { return false; }
+
+ private:
+  Index micros_, step_ = 0;
+  int rank_;
+  Give give_;
+};
+
 // A trainer of Model on this rank: make_trainer<Model, TheRecipe, Executor>(plan, communicator, AdamW{…}, CosineRate{…}).
 // The recipe's optimizer is the type of `optimizer`.
 template <class Model, class RecipeType, class Executor, class Communicator, class OptimizerRule, class RateSchedule = ConstantRate>
@@ -183,6 +200,13 @@ auto make_trainer(const PlanData& plan, Communicator communicator, OptimizerRule
   using TrainerType = Trainer<Executor, Real, Communicator, OptimizerRule, RateSchedule>;
   return TrainerType(plan, model_code<typename KernelsOf<Executor>::type, Real, Model, typename RecipeType::Loss>(), std::move(communicator), optimizer,
                      schedule, options);
+}
+
+// The same for a plan that the compiler has checked: make_trainer<Train>(communicator, AdamW{…}). Train's recipe names the optimizer.
+template <class PlanType, class Executor = Cpu<kernel::cpu::Builtin>, class Communicator, class OptimizerRule, class RateSchedule = ConstantRate>
+auto make_trainer(Communicator communicator, OptimizerRule optimizer, RateSchedule schedule = {}, const TrainerOptions& options = {}) {
+  return make_trainer<typename PlanType::Model, typename PlanType::Recipe, Executor>(PlanType::data(), std::move(communicator), optimizer, schedule,
+                                                                                     options);
 }
 
 }  // namespace weft

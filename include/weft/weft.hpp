@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facade of what needs no other library: plans, CPU kernels, ranks as threads, training, data and generation.
+// Optional parts have facades or folders of their own: checkpoint/ (safetensors), data/gzip/, kernel/cblas/, kernel/onednn/.
+#pragma once
+
+#include "weft/comm/self/self_communicator.hpp"
+#include "weft/data/data.hpp"
+#include "weft/kernel/cpu/gemm.hpp"
+#include "weft/optim/optim.hpp"
+#include "weft/plan.hpp"
+#include "weft/run/balance.hpp"
+#include "weft/run/generate.hpp"
+#include "weft/run/launch.hpp"
+#include "weft/run/trainer.hpp"
