@@ -54,7 +54,7 @@ double peak_gflops() {
   asm volatile("" : "+v"(x));
   const double start = seconds();
   for (Index turn = 0; turn < turns; ++turn) {
-    cpu::unrolled<chains>([&](auto i) WEFT_FLATTENED { sums[i] += x * x; asm volatile("" : "+v"(sums[i])); });
+    cpu::unrolled<chains>([&](auto i) WEFT_ALWAYS_INLINE { sums[i] += x * x; asm volatile("" : "+v"(sums[i])); });
   }
   return 2.0 * double(turns * chains * simd::lanes<Isa, Real>) / (seconds() - start) * 1e-9;
 }

@@ -57,13 +57,13 @@ inline void attention_forward(AttentionSizes sizes, Real scale, const Real* q, I
       for (Index row = 0; row < count; row += Tile::rows) attend_tile<Isa>(rows, row, first, keys);
     }
 
+    finish_rows<Isa>(rows, whole);
     for (Index h = 0; h < heads; ++h) {
       for (Index i = 0; i < queries; ++i) {
         const Index row = h * queries + i, out_row = b * sizes.queries + first_query + i;
-        const Real total = lane_sum<Isa, Real>(simd::load<Isa>(static_cast<const Real*>(rows.total + row * Tile::lanes)));
-        const Real factor = last_visible > 0 ? 1 / total : Real(0);
+        const Real factor = last_visible > 0 ? 1 / rows.total[row] : Real(0);
         put_row<Isa>(D, factor, rows.output + row * rows.padded, false, y + out_row * y_row_stride + (first_head + h) * D);
-        if (lse) lse[out_row * sizes.heads + first_head + h] = rows.most[row] + std::log(total);
+        if (lse) lse[out_row * sizes.heads + first_head + h] = rows.most[row];
       }
     }
   };
@@ -109,7 +109,8 @@ inline void attention_backward(AttentionSizes sizes, Real scale, const Real* q, 
       for (Index r = 0; r < Tile::rows; ++r) {
         ranges.end[r] = std::clamp<Index>(sizes.visible(first + std::min(i + r, rows - 1)) - first_key, 0, keys);
       }
-      recompute_scores<Isa>(tile, i, ranges.last());
+      ranges.summarise();
+      recompute_scores<Isa>(tile, i, ranges.last);
       product_rows<Isa, Real, true, false>(ranges, tile.padded, tile.dscores + i * tile.score_stride, tile.score_stride, tile.keys, tile.padded,
                                            static_cast<const Real*>(nullptr), tile.dquery, tile.padded);
       for (Index r = 0; r < std::min(Tile::rows, rows - i); ++r) {
@@ -130,8 +131,8 @@ inline void attention_backward(AttentionSizes sizes, Real scale, const Real* q, 
         pack_transposed_keys<Isa>(keys, D, key, kv_row_stride, tile.keys_across);
         pack_transposed_keys<Isa>(keys, D, value, kv_row_stride, tile.values_across);
         pack_scaled_rows<Isa>(keys, D, Real(1), key, kv_row_stride, tile.keys, tile.padded);
-        std::fill_n(tile.dkeys, tile.most_keys * tile.padded, Real(0));
-        std::fill_n(tile.dvalues, tile.most_keys * tile.padded, Real(0));
+        std::fill_n(tile.dkeys, round_up(keys, Tile::rows) * tile.padded, Real(0));
+        std::fill_n(tile.dvalues, round_up(keys, Tile::rows) * tile.padded, Real(0));
         const Index first_query = sizes.causal ? std::max<Index>(first_key - past, 0) : 0;
         for (Index h = shared * sizes.group(); h < (shared + 1) * sizes.group(); ++h) {
           for (Index query = first_query; query < sizes.queries; query += Tile::most_backward_queries) {
@@ -140,8 +141,8 @@ inline void attention_backward(AttentionSizes sizes, Real scale, const Real* q, 
         }
         for (Index j = 0; j < keys; ++j) {
           const Index to = b * dkv_batch_stride + (first_key + j) * dkv_row_stride + shared * D;
-          std::copy_n(tile.dkeys + j * tile.padded, D, dk + to);
-          std::copy_n(tile.dvalues + j * tile.padded, D, dv + to);
+          put_row<Isa>(D, Real(1), tile.dkeys + j * tile.padded, false, dk + to);
+          put_row<Isa>(D, Real(1), tile.dvalues + j * tile.padded, false, dv + to);
         }
       }
     }

@@ -45,15 +45,15 @@ inline void recompute_scores(const AttentionGradients<Isa, Real>& tile, Index ro
   constexpr Index group = AttentionTile<Isa, Real>::rows, lanes = simd::lanes<Isa, Real>, stride = tile.score_stride;
   Real* const weights = tile.weights + row * stride;
   Real* const dscores = tile.dscores + row * stride;
-  const auto store_block = [](Real* to, auto& sums) WEFT_FLATTENED {
+  const auto store_block = [](Real* to, auto& sums) WEFT_ALWAYS_INLINE {
     constexpr Index vectors = Index(sizeof(sums[0]) / sizeof(Register));
-    unrolled<group>([&](auto r) WEFT_FLATTENED {
-      unrolled<vectors>([&](auto v) WEFT_FLATTENED { simd::store<Isa>(to + r * stride + v * lanes, sums[r][v]); });
+    unrolled<group>([&](auto r) WEFT_ALWAYS_INLINE {
+      unrolled<vectors>([&](auto v) WEFT_ALWAYS_INLINE { simd::store<Isa>(to + r * stride + v * lanes, sums[r][v]); });
     });
   };
   for_each_score_block<Isa, Real, group>(columns, tile.width, tile.query + row * tile.padded, tile.padded, tile.keys_across,
                                          static_cast<const Real*>(tile.minus_lse + row),
-                                         [&](Index column, auto& sums) WEFT_FLATTENED { store_block(weights + column, sums); });
+                                         [&](Index column, auto& sums) WEFT_ALWAYS_INLINE { store_block(weights + column, sums); });
   for (Index r = 0; r < group; ++r) {
     for (Index j = 0; j < columns; j += lanes) {
       Real* const at = weights + r * stride + j;
@@ -61,10 +61,10 @@ inline void recompute_scores(const AttentionGradients<Isa, Real>& tile, Index ro
     }
   }
   for_each_score_block<Isa, Real, group>(columns, tile.width, tile.dy + row * tile.padded, tile.padded, tile.values_across,
-                                         static_cast<const Real*>(tile.minus_delta + row), [&](Index column, auto& sums) WEFT_FLATTENED {
+                                         static_cast<const Real*>(tile.minus_delta + row), [&](Index column, auto& sums) WEFT_ALWAYS_INLINE {
     constexpr Index vectors = Index(sizeof(sums[0]) / sizeof(Register));
-    unrolled<group>([&](auto r) WEFT_FLATTENED {
-      unrolled<vectors>([&](auto v) WEFT_FLATTENED {
+    unrolled<group>([&](auto r) WEFT_ALWAYS_INLINE {
+      unrolled<vectors>([&](auto v) WEFT_ALWAYS_INLINE {
         sums[r][v] *= simd::load<Isa>(static_cast<const Real*>(weights + r * stride + column + v * lanes));
       });
     });
@@ -81,7 +81,8 @@ inline void add_key_gradients(const AttentionGradients<Isa, Real>& tile, Index r
   for (Index j = 0; j < keys; j += group) {
     RowRanges<group> ranges;
     for (Index r = 0; r < group; ++r) ranges.begin[r] = begin(std::min(j + r, keys - 1)), ranges.end[r] = rows;
-    if (ranges.first() == rows) continue;
+    ranges.summarise();
+    if (ranges.first == rows) continue;
     product_rows<Isa, Real, false, true>(ranges, tile.padded, tile.weights + j, stride, tile.dy, tile.padded, one, tile.dvalues + j * tile.padded,
                                          tile.padded);
     product_rows<Isa, Real, false, true>(ranges, tile.padded, tile.dscores + j, stride, tile.query, tile.padded, one,

@@ -19,15 +19,15 @@ template <class Isa, class Real, Index Vectors>
 inline void add_weighted_rows(Index keys, const Real* weights, const Real* values, Index stride, bool keep, Real factor, Real* out) {
   constexpr Index lanes = simd::lanes<Isa, Real>;
   simd::Vector<Isa, Real> even[Vectors] = {}, odd[Vectors] = {};
-  if (keep) unrolled<Vectors>([&](auto v) WEFT_FLATTENED { even[v] = factor * simd::load<Isa>(static_cast<const Real*>(out + v * lanes)); });
-  const auto add = [&](Index j, auto& sums) WEFT_FLATTENED {
+  if (keep) unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { even[v] = factor * simd::load<Isa>(static_cast<const Real*>(out + v * lanes)); });
+  const auto add = [&](Index j, auto& sums) WEFT_ALWAYS_INLINE {
     const auto weight = simd::broadcast<Isa>(weights[j]);
-    unrolled<Vectors>([&](auto v) WEFT_FLATTENED { sums[v] += weight * simd::load<Isa>(values + j * stride + v * lanes); });
+    unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { sums[v] += weight * simd::load<Isa>(values + j * stride + v * lanes); });
   };
   Index j = 0;
   for (; j + 2 <= keys; j += 2) add(j, even), add(j + 1, odd);
   if (j < keys) add(j, even);
-  unrolled<Vectors>([&](auto v) WEFT_FLATTENED { simd::store<Isa>(out + v * lanes, even[v] + odd[v]); });
+  unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { simd::store<Isa>(out + v * lanes, even[v] + odd[v]); });
 }
 
 // At most most_decode_rows rows pass `keys` keys, the first of which is key `first` and lies at k.

@@ -72,6 +72,19 @@ inline void soften_scores(Index rows, Index columns, Real* scores, Index stride,
   }
 }
 
+// total[r] becomes the sum of row r's lanes, most[r] its log Σ exp of the scores. `count` is whole groups of rows.
+template <class Isa, class Real>
+inline void finish_rows(const AttentionRows<Isa, Real>& rows, Index count) {
+  constexpr Index lanes = simd::lanes<Isa, Real>;
+  for (Index r = 0; r < count; ++r) {
+    rows.total[r] = lane_sum<Isa, Real>(simd::load<Isa>(static_cast<const Real*>(rows.total + r * lanes)));   // r never passes r · lanes
+  }
+  for (Index r = 0; r < count; r += lanes) {
+    const auto total = simd::load<Isa>(static_cast<const Real*>(rows.total + r)), most = simd::load<Isa>(static_cast<const Real*>(rows.most + r));
+    simd::store<Isa>(rows.most + r, most + simd::log<Isa, Real>(total));
+  }
+}
+
 // A group of Tile::rows rows passes a tile of keys, the first of which is key `first`.
 template <class Isa, class Real>
 inline void attend_tile(const AttentionRows<Isa, Real>& rows, Index row, Index first, Index keys) {
@@ -80,28 +93,29 @@ inline void attend_tile(const AttentionRows<Isa, Real>& rows, Index row, Index f
   constexpr Index group = Tile::rows, lanes = Tile::lanes;
   RowRanges<group> ranges;
   for (Index r = 0; r < group; ++r) ranges.end[r] = std::clamp<Index>(rows.visible[row + r] - first, 0, keys);
-  const Index columns = ranges.last(), unmasked = ranges.common_end();
+  ranges.summarise();
+  const Index columns = ranges.last, unmasked = ranges.common_end;
   if (columns == 0) return;
 
   constexpr Real infinity = std::numeric_limits<Real>::infinity();
   Register tops[group];
   for (Register& top : tops) top = simd::broadcast<Isa>(-infinity);
   for_each_score_block<Isa, Real, group>(columns, rows.width, rows.query + row * rows.padded, rows.padded, rows.keys, static_cast<const Real*>(nullptr),
-                                         [&](Index column, auto& sums) WEFT_FLATTENED {
+                                         [&](Index column, auto& sums) WEFT_ALWAYS_INLINE {
     constexpr Index vectors = Index(sizeof(sums[0]) / sizeof(Register));
     if (column + vectors * lanes > unmasked) {
       simd::Mask<Isa, Real> lane;
       for (Index i = 0; i < lanes; ++i) lane[i] = static_cast<typename simd::IntegerOf<Index(sizeof(Real))>::type>(i);
-      unrolled<group>([&](auto r) WEFT_FLATTENED {
-        unrolled<vectors>([&](auto v) WEFT_FLATTENED {
+      unrolled<group>([&](auto r) WEFT_ALWAYS_INLINE {
+        unrolled<vectors>([&](auto v) WEFT_ALWAYS_INLINE {
           const Index limit = std::clamp<Index>(ranges.end[r] - column - v * lanes, 0, lanes);
           const auto inside = lane < static_cast<typename simd::IntegerOf<Index(sizeof(Real))>::type>(limit);
           sums[r][v] = simd::select(inside, sums[r][v], simd::broadcast<Isa>(-infinity));
         });
       });
     }
-    unrolled<group>([&](auto r) WEFT_FLATTENED {
-      unrolled<vectors>([&](auto v) WEFT_FLATTENED {
+    unrolled<group>([&](auto r) WEFT_ALWAYS_INLINE {
+      unrolled<vectors>([&](auto v) WEFT_ALWAYS_INLINE {
         tops[r] = simd::select(sums[r][v] > tops[r], sums[r][v], tops[r]);
         simd::store<Isa>(rows.scores + r * Tile::most_keys + column + v * lanes, sums[r][v]);
       });

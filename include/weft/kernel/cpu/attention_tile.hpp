@@ -41,7 +41,8 @@ inline Real lane_maximum(simd::Vector<Isa, Real> x) {
 }
 
 // How attention is cut. rows × vectors sums keep both multiply-add units busy and leave registers for the operands; 8 rows leave little to
-// compute in vain where the causal mask cuts a group. The keys and values of a tile stay in the first-level cache.
+// compute in vain where the causal mask cuts a group. The keys and values of a tile stay in the second-level cache: with 16 KiB of them 5 to
+// 25 % slower, from 64 KiB on no difference was resolved.
 template <class Isa, class Real>
 struct AttentionTile {
   static constexpr Index rows = Isa::num_registers >= 32 ? 8 : 4;
@@ -54,8 +55,8 @@ struct AttentionTile {
 
   static constexpr Index padded(Index head_size) { return round_up(head_size, lanes); }
   static constexpr Index keys(Index head_size) {
-    constexpr Index first_level_bytes = 32 * KiB;
-    const Index fitting = first_level_bytes / (2 * padded(std::max<Index>(head_size, 1)) * Index(sizeof(Real)));
+    constexpr Index operand_bytes = 128 * KiB;
+    const Index fitting = operand_bytes / (2 * padded(std::max<Index>(head_size, 1)) * Index(sizeof(Real)));
     return std::clamp(fitting / panel * panel, panel, most_keys);
   }
 };
@@ -138,23 +139,23 @@ inline void pack_transposed_keys(Index keys, Index width, const Real* from, Inde
 // sums(r, v) += Σ_p a(r, p) b(p, v) for first <= p < last, in ascending p.
 // a(r, p) is at a[r · a_stride + p] if RowMajor, else at a[p · a_stride + r]; b(p, v) is a vector at b[p · b_stride + v · lanes].
 template <class Isa, class Real, Index Rows, Index Vectors, bool RowMajor>
-WEFT_FLATTENED inline void add_products(Index first, Index last, const Real* a, Index a_stride, const Real* b, Index b_stride,
+WEFT_ALWAYS_INLINE inline void add_products(Index first, Index last, const Real* a, Index a_stride, const Real* b, Index b_stride,
                                         simd::Vector<Isa, Real> (&sums)[Rows][Vectors]) {
   constexpr Index groups = (Rows + 2) / 3, lanes = simd::lanes<Isa, Real>;
   const Real* rows[groups];  // three rows share a pointer; a pointer a row would not fit the registers
-  unrolled<groups>([&](auto g) WEFT_FLATTENED {
+  unrolled<groups>([&](auto g) WEFT_ALWAYS_INLINE {
     rows[g] = RowMajor ? a + 3 * g * a_stride + first : a + first * a_stride;
     if constexpr (RowMajor) keep_in_register(rows[g]);
   });
   b += first * b_stride;
   for (Index p = first; p < last; ++p) {
     simd::Vector<Isa, Real> right[Vectors];
-    unrolled<Vectors>([&](auto v) WEFT_FLATTENED { right[v] = simd::load<Isa>(b + v * lanes); });
-    unrolled<Rows>([&](auto r) WEFT_FLATTENED {
+    unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { right[v] = simd::load<Isa>(b + v * lanes); });
+    unrolled<Rows>([&](auto r) WEFT_ALWAYS_INLINE {
       const simd::Vector<Isa, Real> left = simd::broadcast<Isa>(RowMajor ? rows[r / 3][r % 3 * a_stride] : rows[0][r]);
-      unrolled<Vectors>([&](auto v) WEFT_FLATTENED { sums[r][v] += left * right[v]; });
+      unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { sums[r][v] += left * right[v]; });
     });
-    unrolled<groups>([&](auto g) WEFT_FLATTENED {
+    unrolled<groups>([&](auto g) WEFT_ALWAYS_INLINE {
       if constexpr (RowMajor) {
         ++rows[g];
       } else if constexpr (g == 0) {
@@ -169,11 +170,22 @@ WEFT_FLATTENED inline void add_products(Index first, Index last, const Real* a, 
 template <Index Rows>
 struct RowRanges {
   Index begin[Rows] = {}, end[Rows] = {};
+  Index first = 0, last = 0;                  // some row has p from here, to here
+  Index common_begin = 0, common_end = 0;     // all rows have p in between
+  bool begin_in_steps = false, end_in_steps = false;   // row r begins r later, ends r later than row 0: the causal diagonal
 
-  Index first() const { return *std::min_element(begin, begin + Rows); }
-  Index last() const { return *std::max_element(end, end + Rows); }
-  Index common_begin() const { return std::min(*std::max_element(begin, begin + Rows), common_end()); }
-  Index common_end() const { return *std::min_element(end, end + Rows); }
+  // After begin and end are set.
+  void summarise() {
+    first = common_begin = begin[0], last = common_end = end[0];
+    begin_in_steps = end_in_steps = true;
+    for (Index r = 1; r < Rows; ++r) {
+      first = std::min(first, begin[r]), common_begin = std::max(common_begin, begin[r]);
+      last = std::max(last, end[r]), common_end = std::min(common_end, end[r]);
+      begin_in_steps &= begin[r] == begin[0] + r, end_in_steps &= end[r] == end[0] + r;
+    }
+    common_begin = std::min(common_begin, common_end);
+    begin_in_steps &= common_begin == begin[Rows - 1], end_in_steps &= common_begin <= common_end;
+  }
 };
 
 // c(r, v) = factor[r] · c(r, v) + Σ_p a(r, p) b(p, v) over row r's own range; without Keep, c is not read.
@@ -181,32 +193,53 @@ struct RowRanges {
 template <class Isa, class Real, Index Rows, Index Vectors, bool RowMajor, bool Keep>
 inline void product_columns(const RowRanges<Rows>& ranges, const Real* a, Index a_stride, const Real* b, Index b_stride,
                             const Real* factor, Real* c, Index c_stride) {
+  using Register = simd::Vector<Isa, Real>;
   constexpr Index lanes = simd::lanes<Isa, Real>;
-  const Index begin = ranges.common_begin(), end = ranges.common_end();
-  simd::Vector<Isa, Real> sums[Rows][Vectors] = {};
+  Register sums[Rows][Vectors] = {};
   if constexpr (Keep) {
-    unrolled<Rows>([&](auto r) WEFT_FLATTENED {
-      unrolled<Vectors>([&](auto v) WEFT_FLATTENED { sums[r][v] = factor[r] * simd::load<Isa>(c + r * c_stride + v * lanes); });
+    unrolled<Rows>([&](auto r) WEFT_ALWAYS_INLINE {
+      unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { sums[r][v] = factor[r] * simd::load<Isa>(c + r * c_stride + v * lanes); });
     });
   }
-  add_products<Isa, Real, Rows, Vectors, RowMajor>(begin, end, a, a_stride, b, b_stride, sums);
-  unrolled<Rows>([&](auto r) WEFT_FLATTENED {
-    unrolled<Vectors>([&](auto v) WEFT_FLATTENED { simd::store<Isa>(c + r * c_stride + v * lanes, sums[r][v]); });
+  // The steps of the diagonal stay in registers: row r takes part in `taken(r)` of the Rows - 1 steps that start at p.
+  const auto add_steps = [&](Index p, auto taken) WEFT_ALWAYS_INLINE {
+    unrolled<Rows - 1>([&](auto step) WEFT_ALWAYS_INLINE {
+      Register right[Vectors];
+      unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { right[v] = simd::load<Isa>(b + (p + step) * b_stride + v * lanes); });
+      unrolled<Rows>([&](auto r) WEFT_ALWAYS_INLINE {
+        if constexpr (taken(r, step)) {
+          const Register left = simd::broadcast<Isa>(RowMajor ? a[r * a_stride + p + step] : a[(p + step) * a_stride + r]);
+          unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { sums[r][v] += left * right[v]; });
+        }
+      });
+    });
+  };
+  if constexpr (!RowMajor) {
+    if (ranges.begin_in_steps) add_steps(ranges.begin[0], [](auto r, auto step) { return std::bool_constant<(r <= step)>{}; });
+  }
+  add_products<Isa, Real, Rows, Vectors, RowMajor>(ranges.common_begin, ranges.common_end, a, a_stride, b, b_stride, sums);
+  if constexpr (RowMajor) {
+    if (ranges.end_in_steps) add_steps(ranges.end[0], [](auto r, auto step) { return std::bool_constant<(r > step)>{}; });
+  }
+  unrolled<Rows>([&](auto r) WEFT_ALWAYS_INLINE {
+    unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { simd::store<Isa>(c + r * c_stride + v * lanes, sums[r][v]); });
   });
-  if (ranges.first() == begin && ranges.last() == end) return;
+  const bool before = ranges.first < ranges.common_begin && !(!RowMajor && ranges.begin_in_steps);
+  const bool after = ranges.last > ranges.common_end && !(RowMajor && ranges.end_in_steps);
+  if (!before && !after) return;
   const auto add_range = [&](Index r, Index first, Index last) {
     if (first >= last) return;
-    simd::Vector<Isa, Real> sum[Vectors];
-    unrolled<Vectors>([&](auto v) WEFT_FLATTENED { sum[v] = simd::load<Isa>(c + r * c_stride + v * lanes); });
+    Register sum[Vectors];
+    unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { sum[v] = simd::load<Isa>(c + r * c_stride + v * lanes); });
     for (Index p = first; p < last; ++p) {
-      const simd::Vector<Isa, Real> left = simd::broadcast<Isa>(RowMajor ? a[r * a_stride + p] : a[p * a_stride + r]);
-      unrolled<Vectors>([&](auto v) WEFT_FLATTENED { sum[v] += left * simd::load<Isa>(b + p * b_stride + v * lanes); });
+      const Register left = simd::broadcast<Isa>(RowMajor ? a[r * a_stride + p] : a[p * a_stride + r]);
+      unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { sum[v] += left * simd::load<Isa>(b + p * b_stride + v * lanes); });
     }
-    unrolled<Vectors>([&](auto v) WEFT_FLATTENED { simd::store<Isa>(c + r * c_stride + v * lanes, sum[v]); });
+    unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { simd::store<Isa>(c + r * c_stride + v * lanes, sum[v]); });
   };
   for (Index r = 0; r < Rows; ++r) {
-    add_range(r, ranges.begin[r], std::min(begin, ranges.end[r]));
-    add_range(r, std::max(end, ranges.begin[r]), ranges.end[r]);
+    if (before) add_range(r, ranges.begin[r], std::min(ranges.common_begin, ranges.end[r]));
+    if (after) add_range(r, std::max(ranges.common_end, ranges.begin[r]), ranges.end[r]);
   }
 }
 
@@ -225,13 +258,13 @@ inline void product_rows(const RowRanges<Rows>& ranges, Index columns, const Rea
 // Calls block(column, vectors, sums) for the products of a group of rows of a (Rows, width) with the first `keys` packed keys; sums
 // start from start[r], or zero if null. vectors is 2 or 1 as a constant.
 template <class Isa, class Real, Index Rows, class Block>
-WEFT_FLATTENED inline void for_each_score_block(Index keys, Index width, const Real* a, Index a_stride, const Real* packed,
+WEFT_ALWAYS_INLINE inline void for_each_score_block(Index keys, Index width, const Real* a, Index a_stride, const Real* packed,
                                                 const Real* start, Block&& block) {
   constexpr Index panel = AttentionTile<Isa, Real>::panel, lanes = AttentionTile<Isa, Real>::lanes;
-  const auto compute = [&](auto vectors, Index column) WEFT_FLATTENED {
+  const auto compute = [&](auto vectors, Index column) WEFT_ALWAYS_INLINE {
     simd::Vector<Isa, Real> sums[Rows][vectors];
-    unrolled<Rows>([&](auto r) WEFT_FLATTENED {
-      unrolled<vectors>([&](auto v) WEFT_FLATTENED { sums[r][v] = start ? simd::broadcast<Isa>(start[r]) : simd::Vector<Isa, Real>{}; });
+    unrolled<Rows>([&](auto r) WEFT_ALWAYS_INLINE {
+      unrolled<vectors>([&](auto v) WEFT_ALWAYS_INLINE { sums[r][v] = start ? simd::broadcast<Isa>(start[r]) : simd::Vector<Isa, Real>{}; });
     });
     add_products<Isa, Real, Rows, vectors, true>(0, width, a, a_stride, packed + column * width, panel, sums);
     block(column, sums);
