@@ -7,8 +7,10 @@
 //   rank 1 of 2              2 3 4 |     7 8
 #pragma once
 
+#include <utility>
 #include <vector>
 
+#include "weft/base/config.hpp"
 #include "weft/base/error.hpp"
 #include "weft/base/text.hpp"
 
@@ -72,14 +74,17 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
+// Of a global batch, and of ranks: their product fits an Index.
+inline constexpr Index most_share_items = Index(1) << 31;
+
 // Which part of a global batch each rank works on: contiguous, in rank order.
 class Shares {
  public:
   // Equal parts; where the batch does not divide, they differ by one item.
   // Errors: weft[data.shares].
   static Shares equal(Index global_items, Index ranks) {
-    if (ranks < 1 || global_items < 1)
-      throw Error("data.shares", text_of("a global batch has at least one item and one rank (items ", global_items, ", ranks ", ranks, ")"));
+    if (ranks < 1 || ranks > most_share_items || global_items < 1 || global_items > most_share_items)
+      throw Error("data.shares", text_of("a global batch has 1 to 2^31 items, on as many ranks (items ", global_items, ", ranks ", ranks, ")"));
     Shares shares;
     for (Index r = 0; r <= ranks; ++r) shares.starts_.push_back(r * global_items / ranks);
     return shares;
@@ -89,20 +94,34 @@ class Shares {
     Shares shares;
     shares.starts_.push_back(0);
     for (std::size_t r = 0; r < items.size(); ++r) {
-      if (items[r] < 0) throw Error("data.shares", text_of("a rank's share is not negative (rank ", r, ": ", items[r], ")"));
+      if (items[r] < 0 || items[r] > most_share_items)
+        throw Error("data.shares", text_of("a rank's share is not negative, and at most 2^31 items (rank ", r, ": ", items[r], ")"));
       shares.starts_.push_back(shares.starts_.back() + items[r]);
     }
-    if (shares.starts_.back() < 1) throw Error("data.shares", "the shares of all ranks add up to nothing; give at least one rank an item");
+    if (shares.starts_.back() < 1 || shares.starts_.back() > most_share_items)
+      throw Error("data.shares", text_of("the shares of all ranks add up to 1 to 2^31 items (given ", shares.starts_.back(), ")"));
     return shares;
   }
 
   Index ranks() const { return Index(starts_.size()) - 1; }
   Index global_items() const { return starts_.back(); }
 
-  // The part of a batch of `items`; a short batch is shared out in the same proportions, and no part exceeds the rank's share.
-  Slice of(Index rank, Index items) const {
-    const Index first = starts_[std::size_t(rank)] * items / global_items();
-    return {first, starts_[std::size_t(rank) + 1] * items / global_items() - first};
+  // The most items by which all parts begin: `micro_items` if each share is a number of whole micro-batches, else 1.
+  Index grain(Index micro_items) const {
+    for (Index start : starts_)
+      if (start % micro_items != 0) return 1;
+    return micro_items;
+  }
+
+  // The part of a batch of `items`; a short batch is shared out in the same proportions, in whole grains, so that its micro-batches are the
+  // same for every number of ranks. No part exceeds the rank's share.
+  Slice of(Index rank, Index items, Index grain = 1) const {
+    const Index grains = (items + grain - 1) / grain, all = global_items() / grain;
+    const auto start = [&](Index r) {
+      const Index at = starts_[std::size_t(r)] / grain * grains / all * grain;
+      return at < items ? at : items;
+    };
+    return {start(rank), start(rank + 1) - start(rank)};
   }
 
  private:
@@ -122,13 +141,13 @@ struct MicroBatchPlace {
 class RankBatches {
  public:
   RankBatches(BatchRule rule, Shares shares, Index rank, Index micro_items, Position start)
-      : rule_(rule), shares_(std::move(shares)), rank_(rank), micro_items_(micro_items), position_(start) {}
+      : rule_(rule), shares_(std::move(shares)), rank_(rank), micro_items_(micro_items), grain_(shares_.grain(micro_items)), position_(start) {}
 
   // Goes to the next global batch and returns how many micro-batches of it are this rank's.
   Index begin_step() {
     const std::uint64_t seed = position_.seed;
     batch_ = rule_.next(position_);
-    const Slice slice = shares_.of(rank_, batch_.items);
+    const Slice slice = shares_.of(rank_, batch_.items, grain_);
     rest_ = {seed, batch_.epoch, batch_.first + slice.first, slice.items, slice.first};
     return micro_batches_left();
   }
@@ -150,12 +169,12 @@ class RankBatches {
 
   // From the next step on.
   void resume(const Position& position) { position_ = position, rest_ = {}, batch_ = {}; }
-  void set_shares(Shares shares) { shares_ = std::move(shares); }
+  void set_shares(Shares shares) { shares_ = std::move(shares), grain_ = shares_.grain(micro_items_); }
 
  private:
   BatchRule rule_;
   Shares shares_;
-  Index rank_, micro_items_;
+  Index rank_, micro_items_, grain_;
   Position position_;
   GlobalBatch batch_;
   MicroBatchPlace rest_;
