@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The twin of collectives_bench.cpp among processes: MPI_Allreduce in place, float, sum. Prints `ranks bytes microseconds` per size, the
-   median of seven timings; takes the smallest time of no timing away, as the other does. */
+   median of seven timings. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

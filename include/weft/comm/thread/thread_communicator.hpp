@@ -224,7 +224,10 @@ class ThreadWorld {
 
   int size() const { return world_.size(); }
   template <class Isa = simd::Native>
-  BasicThreadCommunicator<Isa> communicator(int rank) { return {*all_, rank}; }
+  BasicThreadCommunicator<Isa> communicator(int rank) {
+    if (rank < 0 || rank >= size()) throw Error("comm.rank", text_of("a rank is from 0 to ", size() - 1, "; got ", rank));
+    return {*all_, rank};
+  }
 
   // leave, fail: to be called from the rank's own thread when it has returned, or has thrown something that reads `what`. culprit: the
   // rank that the first fault is about, or -1.

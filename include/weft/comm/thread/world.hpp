@@ -20,8 +20,9 @@ namespace weft {
 struct ThreadOptions {
   // How long a rank waits for others, when it cannot be told by other means that they will not come.
   std::chrono::milliseconds time_out{60'000};
-  // How often a rank looks at the others before it goes to sleep; negative: 2000 times. Between two looks it keeps its core if every rank
-  // has one, else it lets others run (keeping it is 16 times slower then).
+  // How often a rank looks at the others before it goes to sleep; negative: 400 times while every rank has a core, else 100 times. For the
+  // first 200 looks it keeps its core if every rank has one; else it lets others run between two looks, since the one it waits for may
+  // need this very core (measured: 16 times slower otherwise).
   int spins = -1;
   // For tests of overlap: how long after its start a collective may not move data at the earliest. Called by every rank for each of its
   // collectives, numbered from 0 in each communicator; nobody sleeps because of it, except in a wait.
@@ -69,8 +70,9 @@ class World {
   World(int size, const ThreadOptions& options)
       : options_(options), size_(size), ranks_(std::make_unique<RankState[]>(std::size_t(size))) {
     const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-    is_crowded_ = size > cores;
-    spins_ = options.spins >= 0 ? options.spins : is_crowded_ ? 100 : 2000;
+    const bool is_crowded = size > cores;
+    spins_ = options.spins >= 0 ? options.spins : is_crowded ? 100 : 400;
+    num_relaxed_ = is_crowded ? 0 : 200;
   }
 
   int size() const { return size_; }
@@ -215,7 +217,7 @@ class World {
   ThreadOptions options_;
   int size_ = 0;
   int spins_ = 0;
-  bool is_crowded_ = false;
+  int num_relaxed_ = 0;
   alignas(alignment_bytes) std::atomic<bool> broken_{false};
   std::atomic<int> num_asleep_{0};
   alignas(alignment_bytes) std::mutex mutex_;
@@ -229,14 +231,15 @@ class World {
 inline void World::block(int rank, const Wait& wait) {
   for (int i = 0; i < spins_; ++i) {
     if (wait.ready_at() == always || is_broken()) return;
-    if (is_crowded_) std::this_thread::yield();
-    else relax();
+    if (i < num_relaxed_) relax();
+    else std::this_thread::yield();
   }
   std::unique_lock lock(mutex_);
   RankState& self = state(rank);
   self.wait = &wait;
   num_asleep_.fetch_add(1);
-  const Time deadline = std::chrono::steady_clock::now() + options_.time_out;
+  const bool has_deadline = options_.time_out < std::chrono::hours(24 * 365);  // so far that adding it could overflow
+  const Time deadline = has_deadline ? std::chrono::steady_clock::now() + options_.time_out : never;
   while (!is_broken()) {
     const Time ready = wait.ready_at();
     const Time now = std::chrono::steady_clock::now();
