@@ -21,14 +21,14 @@ inline void gelu_tanh_forward(Index n, const Real* x, Real* y) {
   }
 }
 
-// dx = dy · dy/dx at the *input* x. dy == dx may alias.
+// dx = dy · dy/dx at the *input* x; 0 or 1 times dy where tanh has saturated, at ±infinity too. dy == dx may alias.
 template <class Real>
 inline void gelu_tanh_backward(Index n, const Real* x, const Real* dy, Real* dx) {
   for (Index i = 0; i < n; ++i) {
     const Real u = Real(root_2_over_pi) * (x[i] + Real(gelu_cubic) * x[i] * x[i] * x[i]);
     const Real du = Real(root_2_over_pi) * (Real(1) + Real(3 * gelu_cubic) * x[i] * x[i]);
-    const Real t = std::tanh(u);
-    dx[i] = dy[i] * Real(0.5) * (Real(1) + t + x[i] * (Real(1) - t * t) * du);
+    const Real t = std::tanh(u), slope = Real(1) - t * t;
+    dx[i] = dy[i] * Real(0.5) * (Real(1) + t + (slope == Real(0) ? Real(0) : x[i] * slope * du));
   }
 }
 

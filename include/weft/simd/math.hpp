@@ -50,17 +50,17 @@ struct Format<double> {
 template <class Isa, class T> using Bits = typename VectorOf<Isa, typename Format<T>::Unsigned>::type;
 
 template <class Isa, class T>
-inline Vector<Isa, T> absolute(Vector<Isa, T> x) { return Vector<Isa, T>(Bits<Isa, T>(x) & ~Format<T>::sign); }
+WEFT_ALWAYS_INLINE inline Vector<Isa, T> absolute(Vector<Isa, T> x) { return Vector<Isa, T>(Bits<Isa, T>(x) & ~Format<T>::sign); }
 
 // |size| with the sign of `sign`; size >= 0.
 template <class Isa, class T>
-inline Vector<Isa, T> with_sign(Vector<Isa, T> size, Vector<Isa, T> sign) {
+WEFT_ALWAYS_INLINE inline Vector<Isa, T> with_sign(Vector<Isa, T> size, Vector<Isa, T> sign) {
   return Vector<Isa, T>(Bits<Isa, T>(size) | (Bits<Isa, T>(sign) & Format<T>::sign));
 }
 
 // Horner's rule, the coefficient of the highest power first.
 template <class Isa, class T, class... Rest>
-inline Vector<Isa, T> polynomial(Vector<Isa, T> x, T first, Rest... rest) {
+WEFT_ALWAYS_INLINE inline Vector<Isa, T> polynomial(Vector<Isa, T> x, T first, Rest... rest) {
   Vector<Isa, T> value = broadcast<Isa>(first);
   ((value = value * x + rest), ...);
   return value;
@@ -74,7 +74,7 @@ struct ExpParts {
 
 // For x within [exp_least, exp_most]. `fraction` is exp(r) - 1 to an ulp of its own, which keeps tanh exact near 0.
 template <class Isa, class T>
-inline ExpParts<Isa, T> exp_parts(Vector<Isa, T> x) {
+WEFT_ALWAYS_INLINE inline ExpParts<Isa, T> exp_parts(Vector<Isa, T> x) {
   using F = Format<T>;
   const Vector<Isa, T> shifted = x * T(1.4426950408889634) + F::shifter;
   const Vector<Isa, T> k = shifted - F::shifter;
@@ -92,7 +92,7 @@ inline ExpParts<Isa, T> exp_parts(Vector<Isa, T> x) {
 }
 
 template <class Isa, class T>
-inline Vector<Isa, T> exp(Vector<Isa, T> x) {
+WEFT_ALWAYS_INLINE inline Vector<Isa, T> exp(Vector<Isa, T> x) {
   using F = Format<T>;
   x = x < F::exp_least ? broadcast<Isa>(F::exp_least) : x;  // in this order, so that NaN passes
   x = x > F::exp_most ? broadcast<Isa>(F::exp_most) : x;
@@ -101,7 +101,7 @@ inline Vector<Isa, T> exp(Vector<Isa, T> x) {
 }
 
 template <class Isa, class T>
-inline Vector<Isa, T> log(Vector<Isa, T> x) {
+WEFT_ALWAYS_INLINE inline Vector<Isa, T> log(Vector<Isa, T> x) {
   using F = Format<T>;
   using V = Vector<Isa, T>;
   using U = typename F::Unsigned;
@@ -129,7 +129,7 @@ inline Vector<Isa, T> log(Vector<Isa, T> x) {
 
 // (e^2a - 1) / (e^2a + 1) with a = |x|; e^2a - 1 without cancellation.
 template <class Isa, class T>
-inline Vector<Isa, T> tanh(Vector<Isa, T> x) {
+WEFT_ALWAYS_INLINE inline Vector<Isa, T> tanh(Vector<Isa, T> x) {
   const Vector<Isa, T> size = absolute<Isa, T>(x);
   const auto [fraction, half_scale] = exp_parts<Isa, T>((size > Format<T>::tanh_most ? broadcast<Isa>(Format<T>::tanh_most) : size) * T(2));
   const Vector<Isa, T> scale = half_scale + half_scale, less_one = scale * fraction + (scale - T(1));
@@ -137,11 +137,11 @@ inline Vector<Isa, T> tanh(Vector<Isa, T> x) {
 }
 
 template <class Isa, class T>
-inline Vector<Isa, T> sigmoid(Vector<Isa, T> x) { return T(1) / (T(1) + exp<Isa, T>(-x)); }
+WEFT_ALWAYS_INLINE inline Vector<Isa, T> sigmoid(Vector<Isa, T> x) { return T(1) / (T(1) + exp<Isa, T>(-x)); }
 
 // erfc(z) · exp(z²) for z >= 0, to the relative error 2e-8 (float), 2e-18 (double) before rounding: y · p(y - ½), y = 1 / (1 + 0.3 z).
 template <class Isa, class T>
-inline Vector<Isa, T> scaled_erfc(Vector<Isa, T> z) {
+WEFT_ALWAYS_INLINE inline Vector<Isa, T> scaled_erfc(Vector<Isa, T> z) {
   const Vector<Isa, T> y = T(1) / (T(0.3) * z + T(1)), t = y - T(0.5);
   if constexpr (sizeof(T) == 4) {
     return y * polynomial<Isa, T>(t, -0.129541323f, -0.0325054526f, 0.28052479f, 0.653431952f, 0.911283433f, 0.949733853f, 0.795126081f,
@@ -158,7 +158,7 @@ inline Vector<Isa, T> scaled_erfc(Vector<Isa, T> z) {
 
 // erf(z) / z - 1 for |z| <= 1, from z²; relative error of erf 1.2e-9 (float), 1.3e-19 (double) before rounding.
 template <class Isa, class T>
-inline Vector<Isa, T> erf_over_argument_less_one(Vector<Isa, T> square) {
+WEFT_ALWAYS_INLINE inline Vector<Isa, T> erf_over_argument_less_one(Vector<Isa, T> square) {
   if constexpr (sizeof(T) == 4) {
     return polynomial<Isa, T>(square, 7.88918405e-05f, -0.000802086142f, 0.00518953754f, -0.0268544462f, 0.112836003f, -0.37612626f,
                               0.128379166f);
@@ -171,7 +171,7 @@ inline Vector<Isa, T> erf_over_argument_less_one(Vector<Isa, T> square) {
 }
 
 template <class Isa, class T>
-inline Vector<Isa, T> erf(Vector<Isa, T> x) {
+WEFT_ALWAYS_INLINE inline Vector<Isa, T> erf(Vector<Isa, T> x) {
   const Vector<Isa, T> size = absolute<Isa, T>(x), square = x * x;
   const Vector<Isa, T> far = T(1) - exp<Isa, T>(-square) * scaled_erfc<Isa, T>(size);
   return size < T(1) ? x + x * erf_over_argument_less_one<Isa, T>(square) : with_sign<Isa, T>(far, x);
@@ -183,7 +183,7 @@ struct Normal {
   Vector<Isa, T> cumulative, density;
 };
 template <class Isa, class T>
-inline Normal<Isa, T> normal(Vector<Isa, T> x) {
+WEFT_ALWAYS_INLINE inline Normal<Isa, T> normal(Vector<Isa, T> x) {
   using V = Vector<Isa, T>;
   const V z = x * T(0.70710678118654752), size = absolute<Isa, T>(z), half = x * T(0.35355339059327376), square = T(0.5) * x * x;
   const V decay = exp<Isa, T>(-square), tail = T(0.5) * decay * scaled_erfc<Isa, T>(size);
