@@ -16,6 +16,9 @@
 #define WEFT_HOST_DEVICE
 #endif
 
+// Written after a lambda's parameters too. For the few functions that hold their state in registers only when inlined.
+#define WEFT_ALWAYS_INLINE __attribute__((always_inline))
+
 namespace weft {
 
 // Counts, extents and offsets: signed, so that differences are meaningful; 64 bits, so that a model's elements can be counted.

@@ -46,20 +46,24 @@ struct ProductBlocks {
   bool pack_a, pack_b;
   bool keep_panels;   // more than one slab: panels of b are kept for the next
   Index columns, depth, rows, chunk;
+  Index panel_a;      // elements of scratch before the panels of b
 };
 
 template <class Isa, class Real>
-inline ProductBlocks product_blocks(Index m, Index n, Index k, bool a_row_major, bool b_row_major, Index scratch_bytes) {
+inline ProductBlocks product_blocks(Index m, Index n, Index k, bool a_row_major, Index a_stride, bool b_row_major, Index scratch_bytes) {
   constexpr Index tile_rows = ProductTile<Isa>::rows, width = tile_columns<Isa, Real>, slab = 16 * tile_rows;
   constexpr Index chunk = 512 * KiB / product_depth / Index(sizeof(Real)) / width * width;
   const Index depth = std::clamp<Index>(k, 1, product_depth), stretches = std::max<Index>(divide_up(k, depth), 1);
   ProductBlocks blocks{};
-  blocks.pack_a = !a_row_major && n > 2 * width;
-  blocks.pack_b = !b_row_major || m > 6 * tile_rows;
+  // A stored row of a holds one k of a tile: packed if the tile's rows spread over more memory than the first translation buffer covers.
+  blocks.pack_a = !a_row_major && n > 2 * width && m >= tile_rows && depth * a_stride * Index(sizeof(Real)) > 256 * KiB;
+  // Rows of b can be read where they lie; copying them pays if many tiles read them and they would not stay in the second-level cache.
+  blocks.pack_b = !b_row_major || (m > 6 * tile_rows && k * n * Index(sizeof(Real)) > 1 * MiB);
   blocks.keep_panels = m > slab + slab / 2;
   blocks.rows = blocks.keep_panels ? slab : m;
   // What scratch holds, in columns of b one block of k deep.
-  const Index capacity = (scratch_bytes / Index(sizeof(Real)) / depth - (blocks.pack_a ? tile_rows : 0)) / width * width;
+  blocks.panel_a = blocks.pack_a ? round_up(tile_rows * depth, alignment_bytes / Index(sizeof(Real))) : 0;
+  const Index capacity = (scratch_bytes / Index(sizeof(Real)) - blocks.panel_a) / depth / width * width;
   if (capacity < width) {
     throw Error("gemm.scratch", "a product needs " + std::to_string(minimum_product_scratch_bytes) + " bytes of scratch; it was given " +
                                     std::to_string(scratch_bytes));
@@ -112,9 +116,9 @@ inline void product(Transpose ta, Transpose tb, Index m, Index n, Index k, const
   if (m <= 0 || n <= 0) return;
   constexpr Index tile_rows = ProductTile<Isa>::rows, width = tile_columns<Isa, Real>, lanes = simd::lanes<Isa, Real>;
   const ProductOperand<Real> a{a_data, lda, ta == Transpose::no}, b{b_data, ldb, tb == Transpose::no};
-  const ProductBlocks blocks = product_blocks<Isa, Real>(m, n, k, a.row_major, b.row_major, scratch.bytes);
+  const ProductBlocks blocks = product_blocks<Isa, Real>(m, n, k, a.row_major, a.stride, b.row_major, scratch.bytes);
   Real* const packed_a = reinterpret_cast<Real*>(scratch.data);
-  Real* const packed_b = packed_a + (blocks.pack_a ? tile_rows * std::min(k, product_depth) : 0);
+  Real* const packed_b = packed_a + blocks.panel_a;
   const TileOutput<Real> later{first.c, first.ldc, first.c, first.ldc, nullptr};
 
   // The innermost loops: rows [row, row_end), one block of k, one chunk of columns.
@@ -122,14 +126,15 @@ inline void product(Transpose ta, Transpose tb, Index m, Index n, Index k, const
                             Index right_stride, Index right_panel) {
     const TileOutput<Real>& out = p == 0 ? first : later;
     for (Index i = row; i < row_end;) {
+      const Real* const left = a.at(i, p);
+      const TileOutput<Real> tile = out.at(i, column);
       if (a.row_major) {
-        i += product_rows<Isa, Real, true>(row_end - i, depth, a.at(i, p), a.stride, right, right_stride, right_panel, out.at(i, column),
-                                           columns);
+        i += product_rows<Isa, Real, true>(row_end - i, depth, left, a.stride, right, right_stride, right_panel, tile, columns);
+      } else if (blocks.pack_a && row_end - i >= tile_rows) {
+        pack_rows<Isa, tile_rows>(tile_rows, depth, left, a.stride, packed_a);
+        i += product_rows<Isa, Real, false>(tile_rows, depth, packed_a, tile_rows, right, right_stride, right_panel, tile, columns);
       } else {
-        const Real* left = a.at(i, p);
-        if (blocks.pack_a) pack_rows<Isa, tile_rows>(std::min(tile_rows, row_end - i), depth, left, a.stride, packed_a), left = packed_a;
-        i += product_rows<Isa, Real, false>(row_end - i, depth, left, blocks.pack_a ? tile_rows : a.stride, right, right_stride,
-                                            right_panel, out.at(i, column), columns);
+        i += product_rows<Isa, Real, false>(row_end - i, depth, left, a.stride, right, right_stride, right_panel, tile, columns);
       }
     }
   };
@@ -149,12 +154,13 @@ inline void product(Transpose ta, Transpose tb, Index m, Index n, Index k, const
             if (row == 0) {
               for (Index j = unpacked; j < columns; j += width) {
                 const Index w = std::min(width, columns - j);
-                pack_panel<Isa, width>(b.row_major, w, round_up(w, lanes), depth, b.at(p, column + j), b.stride, panels + j * depth);
+                pack_panel<Isa, width>(b.row_major, w, round_up(w, lanes), depth, b.at(p, column + j), b.stride,
+                                       panels + (j - unpacked) * depth);
               }
             }
             if (unpacked > 0) multiply(row, row_end, p, depth, column, unpacked, b.at(p, column), b.stride, width);
             if (unpacked < columns) {
-              multiply(row, row_end, p, depth, column + unpacked, columns - unpacked, panels + unpacked * depth, width, width * depth);
+              multiply(row, row_end, p, depth, column + unpacked, columns - unpacked, panels, width, width * depth);
             }
           }
         }

@@ -10,12 +10,6 @@
 
 #include "weft/simd/vector.hpp"
 
-#if defined(__GNUC__)
-#define WEFT_FLATTENED __attribute__((always_inline))
-#else
-#define WEFT_FLATTENED
-#endif
-
 namespace weft::kernel::cpu {
 
 // The tile of c that fills the registers of an instruction set: rows · vectors sums, `vectors` operands of b and one of a at a time.
@@ -43,20 +37,16 @@ struct TileOutput {
 
 // body(0), …, body(Count - 1) with constant arguments: arrays that are indexed by them stay in registers at any optimisation level.
 template <Index Count, class Body>
-WEFT_FLATTENED inline void unrolled(Body&& body) {
-  [&]<Index... Step>(std::integer_sequence<Index, Step...>) WEFT_FLATTENED {
+WEFT_ALWAYS_INLINE inline void unrolled(Body&& body) {
+  [&]<Index... Step>(std::integer_sequence<Index, Step...>) WEFT_ALWAYS_INLINE {
     (body(std::integral_constant<Index, Step>{}), ...);
   }(std::make_integer_sequence<Index, Count>{});
 }
 
 // The compiler forgets how the pointer was computed, so that it does not compute it again.
 template <class Real>
-WEFT_FLATTENED inline void keep_in_register(const Real*& pointer) {
-#if defined(__GNUC__)
+WEFT_ALWAYS_INLINE inline void keep_in_register(const Real*& pointer) {
   asm("" : "+r"(pointer));
-#else
-  static_cast<void>(pointer);
-#endif
 }
 
 // The end of a tile at c's right edge, whose last vector is only partly inside.
@@ -86,19 +76,19 @@ inline void product_tile(Index depth, const Real* a, Index a_stride, const Real*
   Register sums[Rows][Vectors] = {};
   // Three rows of a share a pointer (it, + stride, + 2 · stride: one addressing mode each); a pointer a row would not fit the registers.
   const Real* rows[groups];
-  unrolled<groups>([&](auto g) WEFT_FLATTENED {
+  unrolled<groups>([&](auto g) WEFT_ALWAYS_INLINE {
     rows[g] = RowMajor ? a + 3 * g * a_stride : a;
     if constexpr (RowMajor) keep_in_register(rows[g]);
   });
   for (Index p = 0; p < depth; ++p) {
     Register right[Vectors];
-    unrolled<Vectors>([&](auto v) WEFT_FLATTENED { right[v] = simd::load<Isa>(b + v * width); });
-    unrolled<Rows>([&](auto r) WEFT_FLATTENED {
+    unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { right[v] = simd::load<Isa>(b + v * width); });
+    unrolled<Rows>([&](auto r) WEFT_ALWAYS_INLINE {
       const Register left = simd::broadcast<Isa>(RowMajor ? rows[r / 3][r % 3 * a_stride] : rows[0][r]);
-      unrolled<Vectors>([&](auto v) WEFT_FLATTENED { sums[r][v] += left * right[v]; });
+      unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { sums[r][v] += left * right[v]; });
     });
     if constexpr (RowMajor) {
-      unrolled<groups>([&](auto g) WEFT_FLATTENED { ++rows[g]; });
+      unrolled<groups>([&](auto g) WEFT_ALWAYS_INLINE { ++rows[g]; });
     } else {
       rows[0] += a_stride;
     }
@@ -106,25 +96,25 @@ inline void product_tile(Index depth, const Real* a, Index a_stride, const Real*
   }
   if (columns < Vectors * width) {
     alignas(alignment_bytes) Real tile[Rows * Vectors * width];
-    unrolled<Rows>([&](auto r) WEFT_FLATTENED {
-      unrolled<Vectors>([&](auto v) WEFT_FLATTENED { simd::store<Isa>(tile + (r * Vectors + v) * width, sums[r][v]); });
+    unrolled<Rows>([&](auto r) WEFT_ALWAYS_INLINE {
+      unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { simd::store<Isa>(tile + (r * Vectors + v) * width, sums[r][v]); });
     });
     store_partial_tile<Isa, Real>(tile, Vectors * width, Rows, columns, out);
     return;
   }
   if (out.from) {
-    unrolled<Rows>([&](auto r) WEFT_FLATTENED {
-      unrolled<Vectors>([&](auto v) WEFT_FLATTENED { sums[r][v] += simd::load<Isa>(out.from + r * out.from_stride + v * width); });
+    unrolled<Rows>([&](auto r) WEFT_ALWAYS_INLINE {
+      unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { sums[r][v] += simd::load<Isa>(out.from + r * out.from_stride + v * width); });
     });
   }
   if (out.bias) {
-    unrolled<Vectors>([&](auto v) WEFT_FLATTENED {
+    unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE {
       const Register bias = simd::load<Isa>(out.bias + v * width);
-      unrolled<Rows>([&](auto r) WEFT_FLATTENED { sums[r][v] += bias; });
+      unrolled<Rows>([&](auto r) WEFT_ALWAYS_INLINE { sums[r][v] += bias; });
     });
   }
-  unrolled<Rows>([&](auto r) WEFT_FLATTENED {
-    unrolled<Vectors>([&](auto v) WEFT_FLATTENED { simd::store<Isa>(out.c + r * out.ldc + v * width, sums[r][v]); });
+  unrolled<Rows>([&](auto r) WEFT_ALWAYS_INLINE {
+    unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { simd::store<Isa>(out.c + r * out.ldc + v * width, sums[r][v]); });
   });
 }
 

@@ -47,9 +47,9 @@ inline void add_row_sums(Index rows, Index width, const Real* x, Index stride, R
     for (; j + vectors * lanes <= width; j += vectors * lanes) {
       Register total[vectors] = {};
       for (Index r = row; r < end; ++r) {
-        unrolled<vectors>([&](auto v) WEFT_FLATTENED { total[v] += simd::load<Isa>(x + r * stride + j + v * lanes); });
+        unrolled<vectors>([&](auto v) WEFT_ALWAYS_INLINE { total[v] += simd::load<Isa>(x + r * stride + j + v * lanes); });
       }
-      unrolled<vectors>([&](auto v) WEFT_FLATTENED {
+      unrolled<vectors>([&](auto v) WEFT_ALWAYS_INLINE {
         simd::store<Isa>(sums + j + v * lanes, simd::load<Isa>(static_cast<const Real*>(sums + j + v * lanes)) + total[v]);
       });
     }
