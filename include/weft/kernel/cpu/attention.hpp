@@ -22,15 +22,17 @@ inline void attention_forward(AttentionSizes sizes, Real scale, const Real* q, I
   check_attention(sizes);
   const Index D = sizes.head_size;
   if (sizes.batch <= 0 || sizes.queries <= 0) return;
-  const Index most_queries = std::min(sizes.queries, Tile::most_queries);
-  const Index most_heads = std::clamp<Index>(Tile::most_queries / most_queries, 1, sizes.group());
+  const Index most_queries = std::min(sizes.queries, Tile::most_queries), group = sizes.group();
+  // Few rows take all heads along past the keys, which are then read as they lie; others stay with one key/value head.
+  const bool decode = decodes<Isa, Real>(group * most_queries, D);
+  const Index fitting = Tile::most_queries / most_queries;
+  const Index most_heads = decode ? std::min(fitting / group * group, sizes.heads) : std::clamp<Index>(fitting, 1, group);
   ScratchPieces pieces(scratch);
   const AttentionRows<Isa, Real> rows(most_queries * most_heads, D, pieces);
 
   // Rows of a tile: the queries of one head, then those of the next head that shares its keys.
   const auto attend = [&](Index b, Index first_head, Index heads, Index first_query, Index queries) {
-    const Index count = heads * queries, shared = first_head / sizes.group() * D;
-    const Index whole = round_up(count, Tile::rows), last_visible = sizes.visible(first_query + queries - 1);
+    const Index count = heads * queries, whole = round_up(count, Tile::rows), last_visible = sizes.visible(first_query + queries - 1);
     for (Index h = 0; h < heads; ++h) {
       pack_scaled_rows<Isa>(queries, D, scale, q + (b * sizes.queries + first_query) * q_row_stride + (first_head + h) * D, q_row_stride,
                             rows.query + h * queries * rows.padded, rows.padded);
@@ -42,19 +44,20 @@ inline void attention_forward(AttentionSizes sizes, Real scale, const Real* q, I
     std::fill_n(rows.total, whole * Tile::lanes, Real(0));
     if (last_visible <= 0) std::fill_n(rows.output, whole * rows.padded, Real(0));
 
-    const bool decode = decodes<Isa, Real>(count, D);
     const Index tile_keys = decode ? Tile::most_keys : Tile::keys(D);
     for (Index first = 0; first < last_visible; first += tile_keys) {
       const Index keys = std::min(tile_keys, last_visible - first);
-      const Real* const key = k + b * kv_batch_stride + first * kv_row_stride + shared;     // (keys, D)
-      const Real* const value = v + b * kv_batch_stride + first * kv_row_stride + shared;   // (keys, D)
-      if (decode) {
-        decode_tile<Isa>(rows, count, first, keys, key, value, kv_row_stride);
-        continue;
+      for (Index head = 0; head < heads; head += group) {
+        const Index at = b * kv_batch_stride + first * kv_row_stride + (first_head + head) / group * D;
+        const Real *const key = k + at, *const value = v + at;   // (keys, D)
+        if (decode) {
+          decode_tile<Isa>(rows, head * queries, group * queries, first, keys, key, value, kv_row_stride);
+        } else {
+          pack_transposed_keys<Isa>(keys, D, key, kv_row_stride, rows.keys);
+          pack_scaled_rows<Isa>(keys, D, Real(1), value, kv_row_stride, rows.values, rows.padded);
+          for (Index row = 0; row < count; row += Tile::rows) attend_tile<Isa>(rows, row, first, keys);
+        }
       }
-      pack_transposed_keys<Isa>(keys, D, key, kv_row_stride, rows.keys);
-      pack_scaled_rows<Isa>(keys, D, Real(1), value, kv_row_stride, rows.values, rows.padded);
-      for (Index row = 0; row < count; row += Tile::rows) attend_tile<Isa>(rows, row, first, keys);
     }
 
     finish_rows<Isa>(rows, whole);
@@ -68,12 +71,10 @@ inline void attention_forward(AttentionSizes sizes, Real scale, const Real* q, I
     }
   };
   for (Index b = 0; b < sizes.batch; ++b) {
-    for (Index shared = 0; shared < sizes.heads; shared += sizes.group()) {
-      for (Index head = 0; head < sizes.group(); head += most_heads) {
-        const Index heads = std::min(most_heads, sizes.group() - head);
-        for (Index query = 0; query < sizes.queries; query += most_queries) {
-          attend(b, shared + head, heads, query, std::min(most_queries, sizes.queries - query));
-        }
+    for (Index head = 0, heads = 0; head < sizes.heads; head += heads) {
+      heads = std::min(most_heads, (decode ? sizes.heads : (head / group + 1) * group) - head);
+      for (Index query = 0; query < sizes.queries; query += most_queries) {
+        attend(b, head, heads, query, std::min(most_queries, sizes.queries - query));
       }
     }
   }

@@ -30,9 +30,10 @@ inline void add_weighted_rows(Index keys, const Real* weights, const Real* value
   unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { simd::store<Isa>(out + v * lanes, even[v] + odd[v]); });
 }
 
-// At most most_decode_rows rows pass `keys` keys, the first of which is key `first` and lies at k.
+// Rows `row` … row + count - 1 (at most most_decode_rows) pass `keys` keys, the first of which is key `first` and lies at k.
 template <class Isa, class Real>
-inline void decode_tile(const AttentionRows<Isa, Real>& rows, Index count, Index first, Index keys, const Real* k, const Real* v, Index stride) {
+inline void decode_tile(const AttentionRows<Isa, Real>& rows, Index row, Index count, Index first, Index keys, const Real* k, const Real* v,
+                        Index stride) {
   using Tile = AttentionTile<Isa, Real>;
   constexpr Index lanes = Tile::lanes;
   constexpr Real infinity = std::numeric_limits<Real>::infinity();
@@ -41,8 +42,8 @@ inline void decode_tile(const AttentionRows<Isa, Real>& rows, Index count, Index
   const Index whole = round_up(keys, lanes);
   for (Index r = 0; r < count; ++r) {
     Real* const scores = rows.scores + r * Tile::most_keys;
-    visible[r] = std::clamp<Index>(rows.visible[r] - first, 0, keys);
-    for (Index j = 0; j < visible[r]; ++j) scores[j] = row_product<Isa>(rows.width, rows.query + r * rows.padded, k + j * stride);
+    visible[r] = std::clamp<Index>(rows.visible[row + r] - first, 0, keys);
+    for (Index j = 0; j < visible[r]; ++j) scores[j] = row_product<Isa>(rows.width, rows.query + (row + r) * rows.padded, k + j * stride);
     std::fill(scores + visible[r], scores + whole, -infinity);
     tops[r] = simd::broadcast<Isa>(-infinity);
     for (Index j = 0; j < whole; j += lanes) {
@@ -51,10 +52,10 @@ inline void decode_tile(const AttentionRows<Isa, Real>& rows, Index count, Index
     }
   }
   alignas(alignment_bytes) Real rescale[round_up(most_decode_rows, lanes)] = {};
-  soften_scores<Isa, Real>(count, whole, rows.scores, Tile::most_keys, tops, rows.most, rows.total, rescale);
+  soften_scores<Isa, Real>(count, whole, rows.scores, Tile::most_keys, tops, rows.most + row, rows.total + row * lanes, rescale);
   for (Index r = 0; r < count; ++r) {
     const Real* const weights = rows.scores + r * Tile::most_keys;
-    Real* const out = rows.output + r * rows.padded;
+    Real* const out = rows.output + (row + r) * rows.padded;
     Index d = 0;
     for (; d + 4 * lanes <= rows.width; d += 4 * lanes) {
       add_weighted_rows<Isa, Real, 4>(visible[r], weights, v + d, stride, first > 0, rescale[r], out + d);
