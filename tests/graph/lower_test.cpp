@@ -99,3 +99,11 @@ TEST_CASE("lower_concat_counts_channels") {
   REQUIRE(graph.fault.rule == GraphRule::none);
   CHECK(graph.output.channels == 2 + 4 + 5);
 }
+
+TEST_CASE("lower_types_and_tables_have_the_same_leaves") {
+  using Nested = Sequential<Linear<4, 4>, Named<"a", Repeat<3, Linear<4, 4>, Residual<Repeat<2, Linear<4, 4>>>>>, Sum<Relu, Sequential<>>, Linear<4, 2>>;
+  const GraphData graph = lower<Nested>();
+  REQUIRE(graph.fault.rule == GraphRule::none);
+  CHECK(Leaves<Nested>::size == int(graph.leaves.size()));
+  for_each_type(Leaves<Nested>{}, [&]<int I, class L>() { CHECK(same_text(graph.leaves[std::size_t(I)].name, L::name)); });
+}

@@ -13,9 +13,12 @@ namespace weft {
 inline constexpr Index parameter_alignment_elems = 16;
 
 struct PathPiece {
-  const char* text = nullptr;  // or
-  Index number = -1;           // the place in the parent; both absent: the repetition
+  enum class Kind : char { repetition, number, name } kind = Kind::repetition;
+  const char* text = "";  // a name
+  Index number = 0;       // among the unnamed of its scope
 };
+constexpr PathPiece path_name(const char* text) { return {PathPiece::Kind::name, text, 0}; }
+constexpr PathPiece path_number(Index number) { return {PathPiece::Kind::number, "", number}; }
 using Path = FixedVector<PathPiece, 12>;
 
 struct ParameterSite {
@@ -98,12 +101,16 @@ struct GraphData {
   }
 };
 
+inline std::string path_text(const PathPiece& piece, Index repetition) {
+  return piece.kind == PathPiece::Kind::name ? std::string(piece.text) : std::to_string(piece.kind == PathPiece::Kind::number ? piece.number : repetition);
+}
+
 // "blocks.3.attention.qkv.weight"
 inline std::string path_of(const GraphData& graph, int parameter, Index repetition) {
   const ParameterSite& site = graph.parameters[std::size_t(parameter)];
   std::string text;
   for (const PathPiece& piece : graph.leaves[std::size_t(site.leaf)].path)
-    text += (piece.text ? std::string(piece.text) : std::to_string(piece.number >= 0 ? piece.number : repetition)) + ".";
+    text += path_text(piece, repetition) + ".";
   return text + site.facts.name;
 }
 
@@ -111,7 +118,7 @@ inline std::string path_of(const GraphData& graph, int parameter, Index repetiti
 inline std::string path_of_leaf(const GraphData& graph, int leaf, Index repetition) {
   std::string text;
   for (const PathPiece& piece : graph.leaves[std::size_t(leaf)].path)
-    text += (text.empty() ? "" : ".") + (piece.text ? std::string(piece.text) : std::to_string(piece.number >= 0 ? piece.number : repetition));
+    text += (text.empty() ? "" : ".") + path_text(piece, repetition);
   return text + " (" + graph.leaves[std::size_t(leaf)].name + ")";
 }
 

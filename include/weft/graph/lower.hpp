@@ -78,7 +78,7 @@ class GraphBuilder {
   // named: the last piece of the path is this layer's; else it gets a number.
   template <class L>
   constexpr int leaf(int input, bool named) {
-    if (!named) path.push({nullptr, next_number++});
+    if (!named) path.push(path_number(next_number++));
     const int output = write_leaf<L>(input);
     if (!named) --path.count;
     return output;
@@ -148,14 +148,13 @@ class GraphBuilder {
       return *piece == 0;
     };
     for (const PathPiece& piece : graph.leaves[std::size_t(site.leaf)].path) {
-      char digits[24]{};
-      if (!piece.text && piece.number < 0) digits[0] = '*', digits[1] = 0;
-      else if (!piece.text) {
+      char digits[24]{'*'};
+      if (piece.kind == PathPiece::Kind::number) {
         int length = 0;
         for (Index rest = piece.number; length == 0 || rest > 0; rest /= 10) ++length;
         for (Index rest = piece.number, at = length; at > 0; rest /= 10) digits[--at] = char('0' + rest % 10);
       }
-      if (!eat(piece.text ? piece.text : digits) || *text++ != '.') return false;
+      if (!eat(piece.kind == PathPiece::Kind::name ? piece.text : digits) || *text++ != '.') return false;
     }
     return eat(site.facts.name) && *text == 0;
   }
@@ -211,7 +210,7 @@ struct Lower<Node> {
   using Inner = typename Node::NamedNode;
   using Leaves = typename Lower<Inner>::Leaves;
   static constexpr int run(GraphBuilder& builder, int input) {
-    return builder.scope({Node::node_name, -1}, [&] {
+    return builder.scope(path_name(Node::node_name), [&] {
       if constexpr (TakesName<Inner>) return Lower<Inner>::run(builder, input, true);
       else return Lower<Inner>::run(builder, input);
     });
@@ -258,10 +257,10 @@ struct Lower<Repeat<N, Nodes...>> {  // inside a frame: written out N times, wit
   using Leaves = decltype(written_out(std::make_integer_sequence<Index, N>{}));
   static constexpr int run(GraphBuilder& builder, int input, bool named = false) {
     const auto repetitions = [&] {
-      for (Index i = 0; i < N; ++i) input = builder.scope({nullptr, i}, [&] { return run_children<Nodes...>(builder, input); });
+      for (Index i = 0; i < N; ++i) input = builder.scope(path_number(i), [&] { return run_children<Nodes...>(builder, input); });
       return input;
     };
-    return named ? repetitions() : builder.scope({nullptr, builder.next_number++}, repetitions);
+    return named ? repetitions() : builder.scope(path_number(builder.next_number++), repetitions);
   }
 };
 
@@ -313,6 +312,7 @@ struct Lower<Concat<Branches...>> {
 
 template <class Node>
 struct LowerTop {
+  using Leaves = typename Lower<Node>::Leaves;
   static constexpr void run(GraphBuilder& builder) {
     if (builder.failed()) return;
     builder.open_frame(1);
@@ -321,10 +321,12 @@ struct LowerTop {
 };
 template <class... Nodes>
 struct LowerTop<Sequential<Nodes...>> {
+  using Leaves = decltype((Pack<>{} + ... + typename LowerTop<Nodes>::Leaves{}));
   static constexpr void run(GraphBuilder& builder) { (LowerTop<Nodes>::run(builder), ...); }
 };
 template <Index N, class... Nodes>
 struct LowerTop<Repeat<N, Nodes...>> {
+  using Leaves = LeavesOf<Nodes...>;  // once: the repetitions are a count
   static constexpr void run(GraphBuilder& builder, bool named = false) {
     if (builder.failed()) return;
     const auto repetitions = [&] {
@@ -334,7 +336,7 @@ struct LowerTop<Repeat<N, Nodes...>> {
       return 0;
     };
     if (named) repetitions();
-    else builder.scope({nullptr, builder.next_number++}, repetitions);
+    else builder.scope(path_number(builder.next_number++), repetitions);
   }
 };
 template <class Node>
@@ -349,10 +351,11 @@ inline constexpr bool is_sequential<Sequential<Nodes...>> = true;
 template <NamedNode Node>
 struct LowerTop<Node> {
   using Inner = typename Node::NamedNode;
+  using Leaves = typename LowerTop<Inner>::Leaves;
   static constexpr void run(GraphBuilder& builder) {
     if (builder.failed()) return;
     if constexpr (is_repeat<Inner> || is_sequential<Inner>) {  // these open frames of their own
-      builder.scope({Node::node_name, -1}, [&] {
+      builder.scope(path_name(Node::node_name), [&] {
         if constexpr (is_repeat<Inner>) LowerTop<Inner>::run(builder, true);
         else LowerTop<Inner>::run(builder);
         return 0;
@@ -391,7 +394,7 @@ constexpr GraphData lower(Index sequence = 1) {
 }
 
 template <class Model>
-using Leaves = typename Lower<Model>::Leaves;
+using Leaves = typename LowerTop<Model>::Leaves;
 
 // The features that each leaf takes, as constants that its code is specialised on.
 template <class Model>

@@ -21,6 +21,7 @@
 #include "weft/kernel/cpu/silu.hpp"
 #include "weft/kernel/cpu/softmax_cross_entropy.hpp"
 #include "weft/kernel/cpu/swiglu.hpp"
+#include "weft/op/kernels_of.hpp"
 
 namespace weft {
 
@@ -84,9 +85,6 @@ struct CpuKernels {
   }
 };
 
-// The kernels of an executor. An executor of one's own specialises this.
-template <class Executor>
-struct KernelsOf;
 template <class ProductsPolicy, class IsaTag>
 struct KernelsOf<Cpu<ProductsPolicy, IsaTag>> {
   using type = CpuKernels<Cpu<ProductsPolicy, IsaTag>>;

@@ -127,7 +127,7 @@ constexpr std::uint64_t fingerprint(const PlanData& plan) {
   print.add(Index(plan.training.type)).add(plan.training.optimizer_states).add(plan.training.loss_name);
   for (const LeafSite& leaf : plan.graph.leaves) {
     print.add(leaf.name).add(leaf.version).add(plan.graph.frames[std::size_t(leaf.frame)].count);
-    for (const PathPiece& piece : leaf.path) print.add(piece.text ? piece.text : "").add(piece.number);
+    for (const PathPiece& piece : leaf.path) print.add(Index(piece.kind)).add(piece.text).add(piece.number);
     print.add(leaf.in.channels).add(leaf.in.height).add(leaf.in.width).add(leaf.out.channels).add(leaf.out.height).add(leaf.out.width);
   }
   for (const ParameterSite& site : plan.graph.parameters) {

@@ -40,8 +40,13 @@ GradientCheck check_gradients(const Batch& batch, Fill&& fill, const GradientChe
   };
   const random::Stream noise{.seed = options.seed, .purpose = random::Purpose::initial_weights, .step = 1, .layer = 0};
   std::uint64_t drawn = 0;
+  std::vector<double> moves;
   engine.for_each_parameter([&](const std::string&, const ParameterFacts& facts, double* data, double* gradient) {
-    for (Index e = 0; gradient && e < facts.elems(); ++e) data[e] += 0.1 * noise.normal(drawn++);
+    if (!gradient) return;
+    moves.resize(std::size_t(facts.elems()));
+    random::fill_normal(noise, drawn, facts.elems(), 0, 0.1, moves.data());
+    for (Index e = 0; e < facts.elems(); ++e) data[e] += moves[std::size_t(e)];
+    drawn += std::uint64_t(facts.elems());
   });
   loss();
   const std::vector<double> gradients(engine.gradients(), engine.gradients() + engine.plan().graph.parameter_elems);

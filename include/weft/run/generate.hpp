@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "weft/base/error.hpp"
-#include "weft/random/stream.hpp"
+#include "weft/random/distribution.hpp"
 #include "weft/tensor/buffer.hpp"
 #include "weft/op/leaf_call.hpp"
 #include "weft/run/walker.hpp"
@@ -36,7 +36,7 @@ Index sample(std::span<const Real> logits, const SamplingOptions& options, std::
   for (const auto& [logit, token] : work) most = std::max(most, logit);
   for (auto& [logit, token] : work) total += logit = std::exp((logit - most) / options.temperature);
   const random::Stream stream{.seed = options.seed, .purpose = random::Purpose::sampling, .step = 0, .layer = 0};
-  double left = stream.uniform(number) * total;
+  double left = random::uniform<double>(random::Words(stream)[number]) * total;
   for (const auto& [weight, token] : work)
     if ((left -= weight) < 0) return token;
   return work.back().second;

@@ -2,10 +2,12 @@
 // Initial values of parameters: drawn at an element's place in its whole parameter, so that they do not depend on who holds what.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include "weft/plan/plan_data.hpp"
-#include "weft/random/stream.hpp"
+#include "weft/random/distribution.hpp"
 
 namespace weft {
 
@@ -35,12 +37,11 @@ void initialise(const GraphData& graph, std::uint64_t seed, Real* parameters, Re
       const InitialValue initial = rule(path_of(graph, p, repetition), site.facts);
       const random::Stream stream{.seed = seed, .purpose = random::Purpose::initial_weights, .step = 0,
                                   .layer = (std::uint64_t(p) << 32) | std::uint64_t(repetition)};
-      for (Index e = 0; e < site.facts.elems(); ++e) {
-        switch (initial.kind) {
-          case InitialValue::Kind::constant: data[e] = Real(initial.value); break;
-          case InitialValue::Kind::normal: data[e] = Real(initial.value * stream.normal(std::uint64_t(e))); break;
-          case InitialValue::Kind::uniform: data[e] = Real(initial.value * (2 * stream.uniform(std::uint64_t(e)) - 1)); break;
-        }
+      const Index elems = site.facts.elems();
+      switch (initial.kind) {
+        case InitialValue::Kind::constant: std::fill_n(data, elems, Real(initial.value)); break;
+        case InitialValue::Kind::normal: random::fill_normal(stream, 0, elems, 0, initial.value, data); break;
+        case InitialValue::Kind::uniform: random::fill_uniform(stream, 0, elems, -initial.value, initial.value, data); break;
       }
     }
   }
