@@ -31,22 +31,22 @@ auto builtin(Scratch scratch) {
 
 TEST_CASE_TEMPLATE("builtin_product_of_small_sizes_equals_reference", Case, WEFT_TEST_ISAS) {
   ScratchMemory scratch(kernel::cpu::minimum_product_scratch_bytes);
-  check_products<typename Case::Real>({0, 1, 2, 3, 5, 7, 11, 12, 13, 23, 40}, {0, 1, 3, 8, 10, 15, 17, 32, 33, 40}, {0, 1, 2, 5, 16, 31},
+  check_products<typename Case::Real>({0, 1, 2, 3, 5, 12, 13, 23, 40}, {0, 1, 10, 16, 17, 33}, {0, 1, 7, 32},
                                       builtin<Case>(scratch.get()));
 }
 
 TEST_CASE_TEMPLATE("builtin_product_of_several_blocks_equals_reference", Case, WEFT_TEST_ISAS) {
   for (Index bytes : {kernel::cpu::minimum_product_scratch_bytes, kernel::cpu_scratch_bytes}) {
     ScratchMemory scratch(bytes);
-    check_products<typename Case::Real>({9, 129}, {65, 130}, {257, 300}, builtin<Case>(scratch.get()));
-    check_products<typename Case::Real>({301}, {65}, {600}, builtin<Case>(scratch.get()));
+    check_products<typename Case::Real>({9, 129}, {65}, {257}, builtin<Case>(scratch.get()));
+    check_products<typename Case::Real>({301}, {21}, {300}, builtin<Case>(scratch.get()));
   }
 }
 
 TEST_CASE_TEMPLATE("builtin_product_whose_right_operand_exceeds_scratch_equals_reference", Case, WEFT_TEST_ISAS_OF(float)) {
   ScratchMemory scratch(256 * KiB);   // 256 deep panels of 256 columns: k is cut into stretches, n into strips
   for (Transpose tb : {Transpose::no, Transpose::yes}) {
-    check_product<float>({290, 530, 520, Transpose::yes, tb, true, 1, 1, 1}, builtin<Case>(scratch.get()));
+    check_product<float>({290, 530, 280, Transpose::yes, tb, true, 1, 1, 1}, builtin<Case>(scratch.get()));
   }
 }
 
@@ -72,8 +72,8 @@ TEST_CASE_TEMPLATE("builtin_product_of_a_part_has_the_bits_of_the_whole", Case, 
 
   for (int transposes = 0; transposes < 4; ++transposes) {
     const bool ta = transposes & 1, tb = transposes & 2;
-    for (Index rows : {Index(1), Index(2), Index(3), Index(5), Index(10), Index(37), Index(155), m}) {
-      for (Index columns : {Index(1), Index(9), Index(16), Index(33), n}) {
+    for (Index rows : {Index(1), Index(3), Index(10), Index(37), m}) {
+      for (Index columns : {Index(1), Index(16), n}) {
         const Index row = (m - rows) / 2, column = (n - columns) / 3;
         std::vector<Real> part(std::size_t(rows * columns), Real(NAN));
         const Scratch scratch = rows % 2 ? small.get() : large.get();

@@ -10,23 +10,11 @@
 
 namespace weft::kernel::cpu {
 
-// y = x Wᵀ + bias + residual. A policy that can add while it stores makes one pass over y; for the others y starts as the addends.
+// y = x Wᵀ + bias + residual; see gemm_add for the cost of the addends.
 template <class Products, class Isa, class Real>
 inline void linear_forward(Index rows, Index in, Index out, const Real* x, const Real* weight, const Real* bias, const Real* residual,
                            Real* y, Scratch scratch) {
-  if constexpr (AddsToProducts<Products, Isa, Real>) {
-    Products::template gemm_add<Isa, Real>(Transpose::no, Transpose::yes, rows, out, in, x, in, weight, in, residual, out, bias, y, out,
-                                           scratch);
-  } else {
-    if (bias) {
-      for (Index r = 0; r < rows; ++r) {
-        for (Index o = 0; o < out; ++o) y[r * out + o] = (residual ? residual[r * out + o] : Real(0)) + bias[o];
-      }
-    } else if (residual && residual != y) {
-      std::copy_n(residual, rows * out, y);
-    }
-    Products::template gemm<Isa, Real>(Transpose::no, Transpose::yes, rows, out, in, x, in, weight, in, bias || residual, y, out, scratch);
-  }
+  gemm_add<Products, Isa, Real>(Transpose::no, Transpose::yes, rows, out, in, x, in, weight, in, residual, out, bias, y, out, scratch);
 }
 
 // dx = dy W, or dx += dy W.

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products by a CBLAS library (OpenBLAS, MKL, BLIS, …). Needs <cblas.h>; a program that includes this links the library.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include <cblas.h>
+
+#include "weft/kernel/cpu/gemm.hpp"
+
+// Absent from a library that has no such switch: then their address is null.
+extern "C" {
+__attribute__((weak)) void openblas_set_num_threads(int num_threads);
+__attribute__((weak)) int MKL_Set_Num_Threads_Local(int num_threads);
+__attribute__((weak)) void omp_set_num_threads(int num_threads);
+}
+
+namespace weft::kernel::cpu {
+
+// Products policy: cblas_sgemm and cblas_dgemm, on the calling thread alone.
+// OpenBLAS's own pool is switched off for the whole process at the first product; MKL's and OpenMP's for each calling thread.
+// Sizes beyond CBLAS's int, and empty ones, go to Builtin. Scratch is not used by the library.
+struct Cblas {
+  static constexpr const char* name = "cblas";
+
+  static void use_one_thread() {
+    static const bool process = [] {
+      if (openblas_set_num_threads) openblas_set_num_threads(1);
+      return true;
+    }();
+    static thread_local const bool thread = [] {
+      if (MKL_Set_Num_Threads_Local) MKL_Set_Num_Threads_Local(1);
+      if (omp_set_num_threads) omp_set_num_threads(1);
+      return true;
+    }();
+    static_cast<void>(process && thread);
+  }
+
+  template <class Isa, class Real>
+  static void gemm(Transpose ta, Transpose tb, Index m, Index n, Index k, const Real* a, Index lda, const Real* b, Index ldb,
+                   bool accumulate, Real* c, Index ldc, Scratch scratch) {
+    static_assert(std::is_same_v<Real, float> || std::is_same_v<Real, double>, "CBLAS multiplies float and double");
+    constexpr Index most = std::numeric_limits<int>::max();
+    if (m <= 0 || n <= 0 || k <= 0 || std::max({m, n, k, lda, ldb, ldc}) > most) {
+      return Builtin::gemm<Isa, Real>(ta, tb, m, n, k, a, lda, b, ldb, accumulate, c, ldc, scratch);
+    }
+    use_one_thread();
+    const auto transpose_a = ta == Transpose::no ? CblasNoTrans : CblasTrans, transpose_b = tb == Transpose::no ? CblasNoTrans : CblasTrans;
+    const int mi = int(m), ni = int(n), ki = int(k), ai = int(lda), bi = int(ldb), ci = int(ldc);
+    if constexpr (std::is_same_v<Real, float>) {
+      cblas_sgemm(CblasRowMajor, transpose_a, transpose_b, mi, ni, ki, 1, a, ai, b, bi, accumulate ? 1.0f : 0.0f, c, ci);
+    } else {
+      cblas_dgemm(CblasRowMajor, transpose_a, transpose_b, mi, ni, ki, 1, a, ai, b, bi, accumulate ? 1.0 : 0.0, c, ci);
+    }
+  }
+};
+
+}  // namespace weft::kernel::cpu
