@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on shapes of real models. GFLOP/s = flops / time with flops = 4 · B · H · queries · keys · D forward, half of it for causal
 // sequences, and 2.5 times that backward; exponentials, maxima and packing are not counted. The limit is a multiply-add loop that touches
-// no memory, timed in the same rounds; naive is the reference of weft/kernel/attention.hpp, a plain loop over rows (left out where it would
-// take long). One query against a cache is held against the bytes of keys and values that it must read instead.
+// no memory, timed in the same rounds; naive is the reference of weft/kernel/attention.hpp, a plain
+// loop over rows. One query against a cache is held against reading as many bytes as its keys and values have, in one stretch.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -59,13 +60,36 @@ double peak_gflops() {
   return 2.0 * double(turns * chains * simd::lanes<Isa, Real>) / (seconds() - start) * 1e-9;
 }
 
+// Tensors start on a cache line, as in an arena.
+template <class Real>
+struct LineAllocator {
+  using value_type = Real;
+  Real* allocate(std::size_t count) { return static_cast<Real*>(::operator new(count * sizeof(Real), std::align_val_t(alignment_bytes))); }
+  void deallocate(Real* data, std::size_t) { ::operator delete(data, std::align_val_t(alignment_bytes)); }
+  bool operator==(const LineAllocator&) const { return true; }
+};
+
+// GB/s of reading the same bytes as one stretch.
+template <class Real>
+double read_gbytes(const std::vector<Real, LineAllocator<Real>>& from, double bytes) {
+  constexpr Index lanes = simd::lanes<Isa, Real>;
+  simd::Vector<Isa, Real> sums[4] = {};
+  const Index count = std::min(Index(from.size()), Index(bytes / sizeof(Real))) / (4 * lanes) * (4 * lanes);
+  const double start = seconds();
+  for (Index i = 0; i < count; i += 4 * lanes) {
+    for (Index v = 0; v < 4; ++v) sums[v] += simd::load<Isa>(from.data() + i + v * lanes);
+  }
+  for (auto& sum : sums) asm volatile("" : "+v"(sum));
+  return double(count * Index(sizeof(Real))) / (seconds() - start) * 1e-9;
+}
+
 // q | k | v in one row, as the projection leaves them.
 template <class Real>
 struct Data {
   AttentionSizes sizes;
   Index width, kv_offset, v_offset, y_stride, kv_batch;
   Real scale;
-  std::vector<Real> x, y, lse, dy, dx;
+  std::vector<Real, LineAllocator<Real>> x, y, lse, dy, dx;
 
   explicit Data(AttentionSizes s) : sizes(s) {
     kv_offset = s.heads * s.head_size, v_offset = kv_offset + s.key_value_heads * s.head_size, width = v_offset + v_offset - kv_offset;
@@ -84,8 +108,9 @@ struct Data {
                                               y.data(), y_stride, lse.data(), scratch());
   }
   void naive_backward() {
-    kernel::attention_backward(sizes, scale, x.data(), width, x.data() + kv_offset, x.data() + v_offset, width, kv_batch, y.data(), y_stride,
-                               lse.data(), dy.data(), y_stride, dx.data(), width, dx.data() + kv_offset, dx.data() + v_offset, width, kv_batch);
+    kernel::attention_backward(sizes, scale, x.data(), width, x.data() + kv_offset, x.data() + v_offset, width, kv_batch, y.data(),
+                               y_stride, lse.data(), dy.data(), y_stride, dx.data(), width, dx.data() + kv_offset, dx.data() + v_offset,
+                               width, kv_batch);
   }
   void backward() {
     cpu::attention_backward<NoProducts, Isa>(sizes, scale, x.data(), width, x.data() + kv_offset, x.data() + v_offset, width, kv_batch,
@@ -128,18 +153,22 @@ void generate(benchmark::State& state, const Shape& shape) {
   Data<Real> data(shape.sizes);
   const AttentionSizes& s = shape.sizes;
   const double bytes = 2.0 * double(s.batch * s.keys * s.key_value_heads * s.head_size) * double(sizeof(Real));
-  std::vector<double> ratios;
+  std::vector<double> ratios, limits, shares;
   for (auto round : state) {
     static_cast<void>(round);
+    limits.push_back(read_gbytes(data.x, bytes));
     const double start = seconds();
     for (Index i = 0; i < 20; ++i) data.forward();
     const double middle = seconds();
     data.naive_forward();
     const double time = (middle - start) / 20;
     ratios.push_back((seconds() - middle) / time);
+    shares.push_back(100 * bytes * 1e-9 / time / limits.back());
     state.SetIterationTime(time);
   }
   state.counters["GB/s"] = benchmark::Counter(bytes * 1e-9 * double(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["read_GB/s"] = median(limits);
+  state.counters["%read"] = median(shares);
   state.counters["naive/tiled"] = median(ratios);
 }
 

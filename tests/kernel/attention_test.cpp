@@ -34,8 +34,8 @@ struct Problem {
   Index kv_width() const { return sizes.key_value_heads * sizes.head_size; }
 
   void forward() {
-    kernel::attention_forward(sizes, scale, q.data(), q_width(), k.data(), v.data(), kv_width(), sizes.keys * kv_width(), y.data(), q_width(),
-                              lse.data());
+    kernel::attention_forward(sizes, scale, q.data(), q_width(), k.data(), v.data(), kv_width(), sizes.keys * kv_width(), y.data(),
+                              q_width(), lse.data());
   }
 };
 
@@ -100,10 +100,10 @@ TEST_CASE("attention_reference_backward_equals_finite_differences") {
     const Values dy = noise(Index(problem.q.size()), 4);
     Values dq(problem.q.size(), 99.0), dk(problem.k.size(), 99.0), dv(problem.v.size(), 99.0);
     problem.forward();
-    kernel::attention_backward(sizes, problem.scale, problem.q.data(), problem.q_width(), problem.k.data(), problem.v.data(), problem.kv_width(),
-                               sizes.keys * problem.kv_width(), problem.y.data(), problem.q_width(), problem.lse.data(), dy.data(),
-                               problem.q_width(), dq.data(), problem.q_width(), dk.data(), dv.data(), problem.kv_width(),
-                               sizes.keys * problem.kv_width());
+    const Index q_width = problem.q_width(), kv_width = problem.kv_width();
+    kernel::attention_backward(sizes, problem.scale, problem.q.data(), q_width, problem.k.data(), problem.v.data(), kv_width,
+                               sizes.keys * kv_width, problem.y.data(), q_width, problem.lse.data(), dy.data(), q_width, dq.data(), q_width,
+                               dk.data(), dv.data(), kv_width, sizes.keys * kv_width);
     const auto objective = [&] {
       problem.forward();
       double sum = 0;

@@ -28,8 +28,8 @@ inline void check_attention(const AttentionSizes& sizes) {
                                         " heads, " + std::to_string(sizes.key_value_heads) + " key/value heads)");
   }
   if (sizes.causal && sizes.keys < sizes.queries) {
-    throw Error("attention.keys", "causal queries are the last of the keys, so there are at least as many keys; pass past + queries keys (" +
-                                      std::to_string(sizes.queries) + " queries, " + std::to_string(sizes.keys) + " keys)");
+    throw Error("attention.keys", "causal queries are the last of the keys; pass past + queries keys (" + std::to_string(sizes.queries) +
+                                      " queries, " + std::to_string(sizes.keys) + " keys)");
   }
 }
 
@@ -87,8 +87,8 @@ inline void attention_forward(AttentionSizes sizes, Real scale, const Real* q, I
 // Cost: 2.5 times the flops of forward; the probabilities are computed anew, never stored.
 template <class Real>
 inline void attention_backward(AttentionSizes sizes, Real scale, const Real* q, Index q_row_stride, const Real* k, const Real* v,
-                               Index kv_row_stride, Index kv_batch_stride, const Real* y, Index y_row_stride, const Real* lse, const Real* dy,
-                               Index dy_row_stride, Real* dq, Index dq_row_stride, Real* dk, Real* dv, Index dkv_row_stride,
+                               Index kv_row_stride, Index kv_batch_stride, const Real* y, Index y_row_stride, const Real* lse,
+                               const Real* dy, Index dy_row_stride, Real* dq, Index dq_row_stride, Real* dk, Real* dv, Index dkv_row_stride,
                                Index dkv_batch_stride, Scratch = {}) {
   check_attention(sizes);
   const Index D = sizes.head_size;

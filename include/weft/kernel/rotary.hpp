@@ -53,7 +53,8 @@ inline void rotary_forward(Index batch, Index sequence, Index past, Index heads,
 
 // dx from dy in place: the inverse rotation.
 template <class Real>
-inline void rotary_backward(Index batch, Index sequence, Index past, Index heads, Index head_size, Index row_stride, double theta, Real* dx) {
+inline void rotary_backward(Index batch, Index sequence, Index past, Index heads, Index head_size, Index row_stride, double theta,
+                            Real* dx) {
   rotate_pairs(batch, sequence, past, heads, head_size, row_stride, theta, -1.0, dx);
 }
 

@@ -56,13 +56,13 @@ struct Problem {
   }
   void reference_backward() {
     kernel::attention_backward(sizes, scale, q.data(), q_stride, kv.data(), kv.data() + v_offset, kv_stride, kv_batch, y.data(), y_stride,
-                               lse.data(), dy.data(), y_stride, dq.data(), q_stride, dkv.data(), dkv.data() + v_offset, dkv_stride, dkv_batch,
-                               scratch);
+                               lse.data(), dy.data(), y_stride, dq.data(), q_stride, dkv.data(), dkv.data() + v_offset, dkv_stride,
+                               dkv_batch, scratch);
   }
   template <class Isa = simd::Native>
   void tiled(Scratch with = scratch) {
-    cpu::attention_forward<NoProducts, Isa>(sizes, scale, q.data(), q_stride, kv.data(), kv.data() + v_offset, kv_stride, kv_batch, y.data(),
-                                              y_stride, lse.data(), with);
+    cpu::attention_forward<NoProducts, Isa>(sizes, scale, q.data(), q_stride, kv.data(), kv.data() + v_offset, kv_stride, kv_batch,
+                                            y.data(), y_stride, lse.data(), with);
   }
   template <class Isa = simd::Native>
   void tiled_backward(Scratch with = scratch) {

@@ -11,7 +11,7 @@ namespace {
 
 TEST_CASE_TEMPLATE("attention_any_sizes_equals_the_reference", Real, float, double) {
   for (const bool causal : {true, false}) {
-    for (const Index head_size : {5, 8, 24, 32, 64, 80}) {
+    for (const Index head_size : {5, 8, 24, 32, 64}) {
       check_against_reference<Real>({2, 13, 13, 2, 2, head_size, causal}, 3);
       check_against_reference<Real>({1, 7, 40, 4, 2, head_size, causal}, 1);    // past = 33
       check_against_reference<Real>({2, 1, 150, 4, 1, head_size, causal}, 0);   // one query, more than a tile of keys

@@ -4,7 +4,7 @@
 // Every sum has one order, given by the sizes of a sequence and its heads: keys ascend within a tile, tiles follow one another, heads of a
 // group follow one another. The batch does not enter. Products are weft's own: tiles are too small to be worth a library's call, so the
 // products policy is not asked. What a causal mask hides is not read, nor computed beyond the last vector of a group of rows.
-// Scratch: the packed operands of a tile, up to 0.2 MiB for heads of 64 floats and 3.3 MiB for heads of 1024, whatever the number of tokens.
+// Scratch: the packed operands of a tile, whatever the number of tokens: 0.3 MiB for heads of 64 floats, 2.3 MiB for heads of 1024 doubles.
 #pragma once
 
 #include "weft/kernel/cpu/attention_backward.hpp"
@@ -84,8 +84,8 @@ inline void attention_forward(AttentionSizes sizes, Real scale, const Real* q, I
 // Errors: attention.groups, attention.keys, attention.scratch.
 template <class Products, class Isa, class Real>
 inline void attention_backward(AttentionSizes sizes, Real scale, const Real* q, Index q_row_stride, const Real* k, const Real* v,
-                               Index kv_row_stride, Index kv_batch_stride, const Real* y, Index y_row_stride, const Real* lse, const Real* dy,
-                               Index dy_row_stride, Real* dq, Index dq_row_stride, Real* dk, Real* dv, Index dkv_row_stride,
+                               Index kv_row_stride, Index kv_batch_stride, const Real* y, Index y_row_stride, const Real* lse,
+                               const Real* dy, Index dy_row_stride, Real* dq, Index dq_row_stride, Real* dk, Real* dv, Index dkv_row_stride,
                                Index dkv_batch_stride, Scratch scratch) {
   using Tile = AttentionTile<Isa, Real>;
   check_attention(sizes);
@@ -112,7 +112,7 @@ inline void attention_backward(AttentionSizes sizes, Real scale, const Real* q, 
       }
       ranges.summarise();
       recompute_scores<Isa>(tile, i, ranges.last);
-      product_rows<Isa, Real, true, false>(ranges, tile.padded, tile.dscores + i * tile.score_stride, tile.score_stride, tile.keys, tile.padded,
+      product_rows<Isa, Real, true, false>(ranges, tile.padded, tile.dscores + i * Tile::most_keys, Tile::most_keys, tile.keys, tile.padded,
                                            static_cast<const Real*>(nullptr), tile.dquery, tile.padded);
       for (Index r = 0; r < std::min(Tile::rows, rows - i); ++r) {
         put_row<Isa>(D, scale, tile.dquery + r * tile.padded, first_key > 0, dq + (row + i + r) * dq_row_stride + h * D);
@@ -125,8 +125,8 @@ inline void attention_backward(AttentionSizes sizes, Real scale, const Real* q, 
 
   for (Index b = 0; b < sizes.batch; ++b) {
     for (Index shared = 0; shared < sizes.key_value_heads; ++shared) {
-      for (Index first_key = 0; first_key < sizes.keys; first_key += tile.most_keys) {
-        const Index keys = std::min(tile.most_keys, sizes.keys - first_key);
+      for (Index first_key = 0; first_key < sizes.keys; first_key += tile.tile_keys) {
+        const Index keys = std::min(tile.tile_keys, sizes.keys - first_key);
         const Real* const key = k + b * kv_batch_stride + first_key * kv_row_stride + shared * D;     // (keys, D)
         const Real* const value = v + b * kv_batch_stride + first_key * kv_row_stride + shared * D;   // (keys, D)
         pack_transposed_keys<Isa>(keys, D, key, kv_row_stride, tile.keys_across);

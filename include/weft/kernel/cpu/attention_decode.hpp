@@ -19,7 +19,9 @@ template <class Isa, class Real, Index Vectors>
 inline void add_weighted_rows(Index keys, const Real* weights, const Real* values, Index stride, bool keep, Real factor, Real* out) {
   constexpr Index lanes = simd::lanes<Isa, Real>;
   simd::Vector<Isa, Real> even[Vectors] = {}, odd[Vectors] = {};
-  if (keep) unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { even[v] = factor * simd::load<Isa>(static_cast<const Real*>(out + v * lanes)); });
+  if (keep) {
+    unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { even[v] = factor * simd::load<Isa>(static_cast<const Real*>(out + v * lanes)); });
+  }
   const auto add = [&](Index j, auto& sums) WEFT_ALWAYS_INLINE {
     const auto weight = simd::broadcast<Isa>(weights[j]);
     unrolled<Vectors>([&](auto v) WEFT_ALWAYS_INLINE { sums[v] += weight * simd::load<Isa>(values + j * stride + v * lanes); });

@@ -45,8 +45,8 @@ struct AttentionRows {
 // Replaces scores (rows, stride) by exp(score − most) after raising each row's most to what `tops` (rows, lanes) holds; adds them to total.
 // rescale[r] becomes what sums so far are to be multiplied by. A most of −∞ counts as 0: all weights are 0 then, not NaN.
 template <class Isa, class Real>
-inline void soften_scores(Index rows, Index columns, Real* scores, Index stride, const simd::Vector<Isa, Real>* tops, Real* most, Real* total,
-                          Real* rescale) {
+inline void soften_scores(Index rows, Index columns, Real* scores, Index stride, const simd::Vector<Isa, Real>* tops, Real* most,
+                          Real* total, Real* rescale) {
   constexpr Index lanes = simd::lanes<Isa, Real>;
   constexpr Real infinity = std::numeric_limits<Real>::infinity();
   alignas(alignment_bytes) Real base[round_up(AttentionTile<Isa, Real>::rows, lanes)] = {};
@@ -80,7 +80,8 @@ inline void finish_rows(const AttentionRows<Isa, Real>& rows, Index count) {
     rows.total[r] = lane_sum<Isa, Real>(simd::load<Isa>(static_cast<const Real*>(rows.total + r * lanes)));   // r never passes r · lanes
   }
   for (Index r = 0; r < count; r += lanes) {
-    const auto total = simd::load<Isa>(static_cast<const Real*>(rows.total + r)), most = simd::load<Isa>(static_cast<const Real*>(rows.most + r));
+    const auto total = simd::load<Isa>(static_cast<const Real*>(rows.total + r));
+    const auto most = simd::load<Isa>(static_cast<const Real*>(rows.most + r));
     simd::store<Isa>(rows.most + r, most + simd::log<Isa, Real>(total));
   }
 }
@@ -100,8 +101,8 @@ inline void attend_tile(const AttentionRows<Isa, Real>& rows, Index row, Index f
   constexpr Real infinity = std::numeric_limits<Real>::infinity();
   Register tops[group];
   for (Register& top : tops) top = simd::broadcast<Isa>(-infinity);
-  for_each_score_block<Isa, Real, group>(columns, rows.width, rows.query + row * rows.padded, rows.padded, rows.keys, static_cast<const Real*>(nullptr),
-                                         [&](Index column, auto& sums) WEFT_ALWAYS_INLINE {
+  for_each_score_block<Isa, Real, group>(columns, rows.width, rows.query + row * rows.padded, rows.padded, rows.keys,
+                                         static_cast<const Real*>(nullptr), [&](Index column, auto& sums) WEFT_ALWAYS_INLINE {
     constexpr Index vectors = Index(sizeof(sums[0]) / sizeof(Register));
     if (column + vectors * lanes > unmasked) {
       simd::Mask<Isa, Real> lane;
@@ -123,12 +124,14 @@ inline void attend_tile(const AttentionRows<Isa, Real>& rows, Index row, Index f
   });
 
   alignas(alignment_bytes) Real rescale[round_up(group, lanes)] = {};
-  soften_scores<Isa, Real>(group, round_up(columns, lanes), rows.scores, Tile::most_keys, tops, rows.most + row, rows.total + row * lanes, rescale);
-  Real* const out = rows.output + row * rows.padded;
+  soften_scores<Isa, Real>(group, round_up(columns, lanes), rows.scores, Tile::most_keys, tops, rows.most + row, rows.total + row * lanes,
+                           rescale);
+  const Index padded = rows.padded;
+  Real* const out = rows.output + row * padded;   // (group, padded)
   if (first == 0) {
-    product_rows<Isa, Real, true, false>(ranges, rows.padded, rows.scores, Tile::most_keys, rows.values, rows.padded, rescale, out, rows.padded);
+    product_rows<Isa, Real, true, false>(ranges, padded, rows.scores, Tile::most_keys, rows.values, padded, rescale, out, padded);
   } else {
-    product_rows<Isa, Real, true, true>(ranges, rows.padded, rows.scores, Tile::most_keys, rows.values, rows.padded, rescale, out, rows.padded);
+    product_rows<Isa, Real, true, true>(ranges, padded, rows.scores, Tile::most_keys, rows.values, padded, rescale, out, padded);
   }
 }
 

@@ -17,14 +17,19 @@ namespace weft::kernel::cpu {
 // The lanes of a vector combined in halves: a fixed order, in as many steps as the logarithm of their number.
 template <class Isa, class Real, class Combine>
 inline Real folded_lanes(simd::Vector<Isa, Real> x, Combine combine) {
+  constexpr Index lanes = simd::lanes<Isa, Real>;
   if constexpr (Isa::register_bytes > simd::Generic::register_bytes) {
     using Half = std::conditional_t<Isa::register_bytes == 64, simd::Avx2, simd::Generic>;
-    return [&]<int... Lane>(std::integer_sequence<int, Lane...>) {
-      const simd::Vector<Half, Real> low = __builtin_shufflevector(x, x, Lane...);
-      const simd::Vector<Half, Real> high = __builtin_shufflevector(x, x, (Lane + int(sizeof...(Lane)))...);
-      return folded_lanes<Half, Real>(combine(low, high), combine);
-    }(std::make_integer_sequence<int, int(simd::lanes<Half, Real>)>{});
-  } else if constexpr (simd::lanes<Isa, Real> == 4) {
+    simd::Vector<Half, Real> low, high;
+    if constexpr (lanes == 16) {
+      low = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7), high = __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
+    } else if constexpr (lanes == 8) {
+      low = __builtin_shufflevector(x, x, 0, 1, 2, 3), high = __builtin_shufflevector(x, x, 4, 5, 6, 7);
+    } else {
+      low = __builtin_shufflevector(x, x, 0, 1), high = __builtin_shufflevector(x, x, 2, 3);
+    }
+    return folded_lanes<Half, Real>(combine(low, high), combine);
+  } else if constexpr (lanes == 4) {
     x = combine(x, __builtin_shufflevector(x, x, 2, 3, 2, 3));
     return combine(x, __builtin_shufflevector(x, x, 1, 1, 1, 1))[0];
   } else {
@@ -41,8 +46,8 @@ inline Real lane_maximum(simd::Vector<Isa, Real> x) {
 }
 
 // How attention is cut. rows × vectors sums keep both multiply-add units busy and leave registers for the operands; 8 rows leave little to
-// compute in vain where the causal mask cuts a group. The keys and values of a tile stay in the second-level cache: with 16 KiB of them 5 to
-// 25 % slower, from 64 KiB on no difference was resolved.
+// compute in vain where the causal mask cuts a group. The keys and values of a tile stay in the second-level cache: with 16 KiB of
+// them it is 5 to 25 % slower, between 64 and 128 KiB no difference was resolved.
 template <class Isa, class Real>
 struct AttentionTile {
   static constexpr Index rows = Isa::num_registers >= 32 ? 8 : 4;
@@ -52,6 +57,8 @@ struct AttentionTile {
   static constexpr Index most_queries = 128;                    // forward: they share a packing of the keys
   static constexpr Index most_backward_queries = 64;
   static constexpr Index most_keys = 128;                       // the distance of rows of a tile of scores
+
+  static_assert(panel % rows == 0 && most_keys % panel == 0, "a tile of keys holds whole panels, a panel whole groups of rows");
 
   static constexpr Index padded(Index head_size) { return round_up(head_size, lanes); }
   static constexpr Index keys(Index head_size) {
@@ -264,7 +271,8 @@ WEFT_ALWAYS_INLINE inline void for_each_score_block(Index keys, Index width, con
   const auto compute = [&](auto vectors, Index column) WEFT_ALWAYS_INLINE {
     simd::Vector<Isa, Real> sums[Rows][vectors];
     unrolled<Rows>([&](auto r) WEFT_ALWAYS_INLINE {
-      unrolled<vectors>([&](auto v) WEFT_ALWAYS_INLINE { sums[r][v] = start ? simd::broadcast<Isa>(start[r]) : simd::Vector<Isa, Real>{}; });
+      const auto begin = simd::broadcast<Isa>(start ? start[r] : Real(0));
+      unrolled<vectors>([&](auto v) WEFT_ALWAYS_INLINE { sums[r][v] = begin; });
     });
     add_products<Isa, Real, Rows, vectors, true>(0, width, a, a_stride, packed + column * width, panel, sums);
     block(column, sums);

@@ -105,7 +105,8 @@ inline void rotary_forward(Index batch, Index sequence, Index past, Index heads,
   rotate_pairs<Isa>(batch, sequence, past, heads, head_size, row_stride, theta, 1.0, x);
 }
 template <class Isa, class Real>
-inline void rotary_backward(Index batch, Index sequence, Index past, Index heads, Index head_size, Index row_stride, double theta, Real* dx) {
+inline void rotary_backward(Index batch, Index sequence, Index past, Index heads, Index head_size, Index row_stride, double theta,
+                            Real* dx) {
   rotate_pairs<Isa>(batch, sequence, past, heads, head_size, row_stride, theta, -1.0, dx);
 }
 
