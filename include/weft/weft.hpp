@@ -4,7 +4,12 @@
 #pragma once
 
 #include "weft/comm/self/self_communicator.hpp"
-#include "weft/data/data.hpp"
+#include "weft/data/idx.hpp"
+#include "weft/data/labelled_images.hpp"
+#include "weft/data/loader.hpp"
+#include "weft/data/text.hpp"
+#include "weft/data/token_file.hpp"
+#include "weft/data/token_windows.hpp"
 #include "weft/kernel/cpu/gemm.hpp"
 #include "weft/optim/optim.hpp"
 #include "weft/plan.hpp"

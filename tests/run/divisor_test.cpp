@@ -7,6 +7,23 @@ using namespace weft::test;
 
 namespace {
 
+struct WeightedLoss {  // 3 a + 4 b
+  static constexpr const char* name = "weighted";
+  static constexpr Features target(Features) { return token_features; }
+  static constexpr Index counts_per_row(Features) { return 1; }
+  template <class Context>
+  static kernel::LossSum run(Context& context) {
+    const auto* y = context.output_value();
+    auto* d = context.output_gradient();
+    double sum = 0;
+    for (Index r = 0; r < context.rows(); ++r) {
+      sum += 3 * y[2 * r] + 4 * y[2 * r + 1];
+      if (d) d[2 * r] = 3 * context.scale(), d[2 * r + 1] = 4 * context.scale();
+    }
+    return {sum, context.rows()};
+  }
+};
+
 // Steps of one weight from 0 by SGD with rate 1. micros[step][rank] lists the micro-gradients. Returns the weight after each step on every rank.
 struct Trace {
   std::vector<double> weight, norm, loss;
@@ -125,24 +142,6 @@ TEST_CASE("step_without_any_targets_applies_nothing_and_does_not_tick") {
 TEST_CASE("norm_is_of_the_mean_gradient_before_clipping") {
   using TwoWeights = Sequential<Concat<Linear<1, 1, Bias::no>, Linear<1, 1, Bias::no>>>;
   for (Index ranks : {1, 2}) {
-    struct Weighted {  // loss = 3 a + 4 b
-      static constexpr const char* name = "weighted";
-      static constexpr Features target(Features) { return token_features; }
-      static constexpr Index counts_per_row(Features) { return 1; }
-      static kernel::LossSum evaluate(const double* y, Index rows, double scale, double* d) {
-        double sum = 0;
-        for (Index r = 0; r < rows; ++r) {
-          sum += 3 * y[2 * r] + 4 * y[2 * r + 1];
-          if (d) d[2 * r] = 3 * scale, d[2 * r + 1] = 4 * scale;
-        }
-        return {sum, rows};
-      }
-    };
-    struct WeightedLoss : Weighted {
-      static kernel::LossSum run(LossContext<CpuKernels<CpuExecutor>, double, Features{2}>& c) {
-        return Weighted::evaluate(c.output_value(), c.rows(), c.scale(), c.output_gradient());
-      }
-    };
     with_engines<TwoWeights, WeightedLoss, double>({.ranks = ranks}, {.global = ranks, .micro = 1}, Sgd{.rate = 1}, {.clip_norm = 1}, [&](auto& engine) {
       std::fill_n(engine.parameters(), engine.plan().graph.parameter_elems, 0.0);
       const StepResult result = engine.step(1, give(1), 1.0);

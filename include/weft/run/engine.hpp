@@ -40,7 +40,7 @@ struct MicroBatchInput {
   Real* real_targets() const { return reinterpret_cast<Real*>(targets); }
 };
 
-template <class Executor, class RealType, class Communicator, class OptimizerRule>
+template <class Executor, class RealType, class Communicator, Optimizer OptimizerRule>
 class Engine {
  public:
   using Real = RealType;
@@ -53,6 +53,7 @@ class Engine {
       : plan_(std::move(plan)), comm_(std::move(communicator), Index(plan_.ledger.size()) + 8), optimizer_(optimizer), options_(options),
         arenas_(Arenas::allocate(plan_.memory, true)), walker_(plan_, code, arenas_), code_(code) {
     require_valid(plan_);
+    weft::require_valid(optimizer_);
     check();
     walker_.set_poison(options.poison);
     requests_.reserve(plan_.buckets.size());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "weft/exec/cpu/peak.hpp"
+#include "weft/optim/rate_schedules.hpp"
 #include "weft/plan/plan.hpp"
 #include "weft/run/engine.hpp"
 #include "weft/run/progress.hpp"
@@ -52,14 +53,14 @@ struct StepInfo {
 };
 struct NoHooks {};
 
-template <class Executor, class RealType, class Communicator, class OptimizerRule, class RateSchedule = ConstantRate>
+template <class Executor, class RealType, class Communicator, Optimizer OptimizerRule, RateSchedule Schedule = ConstantRate>
 class Trainer {
  public:
   using Real = RealType;
   using EngineType = Engine<Executor, Real, Communicator, OptimizerRule>;
 
   // See make_trainer for the usual way to get one.
-  Trainer(PlanData plan, ModelCode<Real> code, Communicator communicator, OptimizerRule optimizer, RateSchedule schedule, TrainerOptions options)
+  Trainer(PlanData plan, ModelCode<Real> code, Communicator communicator, OptimizerRule optimizer, Schedule schedule, TrainerOptions options)
       : engine_(std::move(plan), code, std::move(communicator), optimizer, {.seed = options.seed, .clip_norm = options.clip_norm, .unused = options.unused}),
         schedule_(schedule) {}
 
@@ -172,7 +173,7 @@ class Trainer {
   }
 
   EngineType engine_;
-  RateSchedule schedule_;
+  Schedule schedule_;
 };
 
 // Data from a function, for problems that make their own: give(step, rank, MicroBatchInput&) fills one micro-batch. Never done.
@@ -194,17 +195,17 @@ class GeneratedLoader {
 
 // A trainer of Model on this rank: make_trainer<Model, TheRecipe, Executor>(plan, communicator, AdamW{…}, CosineRate{…}).
 // The recipe's optimizer is the type of `optimizer`.
-template <class Model, class RecipeType, class Executor, class Communicator, class OptimizerRule, class RateSchedule = ConstantRate>
-auto make_trainer(const PlanData& plan, Communicator communicator, OptimizerRule optimizer, RateSchedule schedule = {}, const TrainerOptions& options = {}) {
+template <class Model, class RecipeType, class Executor, class Communicator, Optimizer OptimizerRule, RateSchedule Schedule = ConstantRate>
+auto make_trainer(const PlanData& plan, Communicator communicator, OptimizerRule optimizer, Schedule schedule = {}, const TrainerOptions& options = {}) {
   using Real = typename RecipeType::Precision::Real;
-  using TrainerType = Trainer<Executor, Real, Communicator, OptimizerRule, RateSchedule>;
+  using TrainerType = Trainer<Executor, Real, Communicator, OptimizerRule, Schedule>;
   return TrainerType(plan, model_code<typename KernelsOf<Executor>::type, Real, Model, typename RecipeType::Loss>(), std::move(communicator), optimizer,
                      schedule, options);
 }
 
 // The same for a plan that the compiler has checked: make_trainer<Train>(communicator, AdamW{…}). Train's recipe names the optimizer.
-template <class PlanType, class Executor = Cpu<kernel::cpu::Builtin>, class Communicator, class OptimizerRule, class RateSchedule = ConstantRate>
-auto make_trainer(Communicator communicator, OptimizerRule optimizer, RateSchedule schedule = {}, const TrainerOptions& options = {}) {
+template <class PlanType, class Executor = Cpu<kernel::cpu::Builtin>, class Communicator, Optimizer OptimizerRule, RateSchedule Schedule = ConstantRate>
+auto make_trainer(Communicator communicator, OptimizerRule optimizer, Schedule schedule = {}, const TrainerOptions& options = {}) {
   return make_trainer<typename PlanType::Model, typename PlanType::Recipe, Executor>(PlanType::data(), std::move(communicator), optimizer, schedule,
                                                                                      options);
 }
