@@ -14,7 +14,7 @@
 namespace weft {
 
 struct GradientCheck {
-  double worst = 0;      // largest |difference| / max(|gradient| of its parameter), over all parameters
+  double worst = 0;      // largest |difference| / max(|gradient| of its parameter, 1e-3 · |gradient| of any), over all parameters
   std::string where;     // the parameter, and the element
   Index num_checked = 0;
 };
@@ -51,11 +51,13 @@ GradientCheck check_gradients(const Batch& batch, Fill&& fill, const GradientChe
   loss();
   const std::vector<double> gradients(engine.gradients(), engine.gradients() + engine.plan().graph.parameter_elems);
   const double scale = engine.gradient_scale();
+  double largest_of_all = 1e-5;  // a gradient that is zero by construction (a bias before batch norm) is held against the others
+  for (double gradient : gradients) largest_of_all = std::max(largest_of_all, std::abs(gradient * scale));
   GradientCheck check;
   engine.for_each_parameter([&](const std::string& path, const ParameterFacts& facts, double* data, double* gradient) {
     if (!gradient) return;
     const double* own = gradients.data() + (gradient - engine.gradients());
-    double largest = 1e-8;
+    double largest = 1e-3 * largest_of_all;
     for (Index e = 0; e < facts.elems(); ++e) largest = std::max(largest, std::abs(own[e] * scale));
     const Index stride = std::max<Index>(1, facts.elems() / options.most_per_parameter);
     for (Index e = 0; e < facts.elems(); e += stride) {
