@@ -47,6 +47,18 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// Seconds of the fastest of a few calls: other work on the machine can only lengthen one.
+template <class Call>
+double fastest(Index calls, Call&& call) {
+  double best = 1e30;
+  for (Index i = 0; i < calls; ++i) {
+    const double start = seconds();
+    call();
+    best = std::min(best, seconds() - start);
+  }
+  return best;
+}
+
 // Independent chains, opaque to the compiler, so that it cannot merge equal ones.
 template <class Real>
 double peak_gflops() {
@@ -133,12 +145,8 @@ void attention(benchmark::State& state, const Shape& shape, bool backward) {
   for (auto round : state) {
     static_cast<void>(round);
     peaks.push_back(peak_gflops<Real>());
-    const double start = seconds();
-    for (Index i = 0; i < repeats; ++i) backward ? data.backward() : data.forward();
-    const double middle = seconds();
-    backward ? data.naive_backward() : data.naive_forward();
-    const double end = seconds();
-    times.push_back((middle - start) / double(repeats)), naive_times.push_back(end - middle);
+    times.push_back(fastest(repeats, [&] { backward ? data.backward() : data.forward(); }));
+    naive_times.push_back(fastest(1, [&] { backward ? data.naive_backward() : data.naive_forward(); }));
     shares.push_back(100 * flops / times.back() * 1e-9 / peaks.back()), ratios.push_back(naive_times.back() / times.back());
     state.SetIterationTime(times.back());
   }
@@ -157,12 +165,8 @@ void generate(benchmark::State& state, const Shape& shape) {
   for (auto round : state) {
     static_cast<void>(round);
     limits.push_back(read_gbytes(data.x, bytes));
-    const double start = seconds();
-    for (Index i = 0; i < 20; ++i) data.forward();
-    const double middle = seconds();
-    data.naive_forward();
-    const double time = (middle - start) / 20;
-    ratios.push_back((seconds() - middle) / time);
+    const double time = fastest(20, [&] { data.forward(); });
+    ratios.push_back(fastest(1, [&] { data.naive_forward(); }) / time);
     shares.push_back(100 * bytes * 1e-9 / time / limits.back());
     state.SetIterationTime(time);
   }
@@ -179,12 +183,9 @@ void rotary(benchmark::State& state, Index batch, Index sequence, Index heads, I
   std::vector<double> ratios;
   for (auto round : state) {
     static_cast<void>(round);
-    const double start = seconds();
-    for (Index i = 0; i < 5; ++i) cpu::rotary_forward<Isa>(batch, sequence, 0, heads, head_size, heads * head_size, 10000.0, x.data());
-    const double middle = seconds();
-    kernel::rotary_forward(batch, sequence, 0, heads, head_size, heads * head_size, 10000.0, other.data());
-    const double time = (middle - start) / 5;
-    ratios.push_back((seconds() - middle) / time);
+    const Index stride = heads * head_size;
+    const double time = fastest(5, [&] { cpu::rotary_forward<Isa>(batch, sequence, 0, heads, head_size, stride, 10000.0, x.data()); });
+    ratios.push_back(fastest(1, [&] { kernel::rotary_forward(batch, sequence, 0, heads, head_size, stride, 10000.0, other.data()); }) / time);
     state.SetIterationTime(time);
   }
   state.counters["GB/s"] =
