@@ -17,8 +17,8 @@ template <class Isa, class Real>
 inline PlaneSums plane_moments(Index plane, const Real* x) {
   constexpr Index lanes = simd::lanes<Isa, double>;
   simd::Vector<Isa, double> sums[4] = {}, square_sums[4] = {};
-  Index i = 0;
-  for (; i + 4 * lanes <= plane; i += 4 * lanes) {
+  const Index whole = plane / (4 * lanes) * (4 * lanes);
+  for (Index i = 0; i < whole; i += 4 * lanes) {
     for (Index q = 0; q < 4; ++q) {
       const auto value = simd::load_as_double<Isa>(x + i + q * lanes);
       sums[q] += value, square_sums[q] += value * value;
@@ -26,7 +26,7 @@ inline PlaneSums plane_moments(Index plane, const Real* x) {
   }
   PlaneSums total{simd::sum<Isa, double>((sums[0] + sums[1]) + (sums[2] + sums[3])),
                   simd::sum<Isa, double>((square_sums[0] + square_sums[1]) + (square_sums[2] + square_sums[3]))};
-  for (; i < plane; ++i) total.first += double(x[i]), total.second += double(x[i]) * double(x[i]);
+  for (Index i = whole; i < plane; ++i) total.first += double(x[i]), total.second += double(x[i]) * double(x[i]);
   return total;
 }
 
@@ -36,8 +36,8 @@ inline PlaneSums plane_gradient_moments(Index plane, const Real* x, double mean,
   constexpr Index lanes = simd::lanes<Isa, double>;
   const auto centre = simd::broadcast<Isa>(mean);
   simd::Vector<Isa, double> sums[4] = {}, product_sums[4] = {};
-  Index i = 0;
-  for (; i + 4 * lanes <= plane; i += 4 * lanes) {
+  const Index whole = plane / (4 * lanes) * (4 * lanes);
+  for (Index i = 0; i < whole; i += 4 * lanes) {
     for (Index q = 0; q < 4; ++q) {
       const auto gradient = simd::load_as_double<Isa>(dy + i + q * lanes);
       sums[q] += gradient, product_sums[q] += gradient * (simd::load_as_double<Isa>(x + i + q * lanes) - centre);
@@ -45,7 +45,7 @@ inline PlaneSums plane_gradient_moments(Index plane, const Real* x, double mean,
   }
   PlaneSums total{simd::sum<Isa, double>((sums[0] + sums[1]) + (sums[2] + sums[3])),
                   simd::sum<Isa, double>((product_sums[0] + product_sums[1]) + (product_sums[2] + product_sums[3]))};
-  for (; i < plane; ++i) total.first += double(dy[i]), total.second += double(dy[i]) * (double(x[i]) - mean);
+  for (Index i = whole; i < plane; ++i) total.first += double(dy[i]), total.second += double(dy[i]) * (double(x[i]) - mean);
   return total;
 }
 
@@ -54,9 +54,9 @@ template <class Isa, class Real>
 inline void normalise_plane(Index plane, const Real* x, Real mean, Real scale, Real shift, Real* y) {
   constexpr Index lanes = simd::lanes<Isa, Real>;
   const auto centre = simd::broadcast<Isa>(mean), factor = simd::broadcast<Isa>(scale), level = simd::broadcast<Isa>(shift);
-  Index i = 0;
-  for (; i + lanes <= plane; i += lanes) simd::store<Isa>(y + i, (simd::load<Isa>(x + i) - centre) * factor + level);
-  for (; i < plane; ++i) y[i] = (x[i] - mean) * scale + shift;
+  const Index whole = plane / lanes * lanes;
+  for (Index i = 0; i < whole; i += lanes) simd::store<Isa>(y + i, (simd::load<Isa>(x + i) - centre) * factor + level);
+  for (Index i = whole; i < plane; ++i) y[i] = (x[i] - mean) * scale + shift;
 }
 
 template <class Isa, class Real>
@@ -116,11 +116,11 @@ inline void batch_norm2d_backward(Index batch, Index channels, Index plane, cons
       const Real scale = gain[c] * rstd[c], average = Real(sums[c] / count), slope = Real(sums[channels + c] / count * double(rstd[c]));
       const auto factor = simd::broadcast<Isa>(scale), level = simd::broadcast<Isa>(average), tilt = simd::broadcast<Isa>(slope);
       const auto centre = simd::broadcast<Isa>(mean[c]);
-      Index i = 0;
-      for (; i + lanes <= plane; i += lanes) {
+      const Index whole = plane / lanes * lanes;
+      for (Index i = 0; i < whole; i += lanes) {
         simd::store<Isa>(dx + i, factor * (simd::load<Isa>(dy + i) - level - (simd::load<Isa>(x + i) - centre) * tilt));
       }
-      for (; i < plane; ++i) dx[i] = scale * (dy[i] - average - (x[i] - mean[c]) * slope);
+      for (Index i = whole; i < plane; ++i) dx[i] = scale * (dy[i] - average - (x[i] - mean[c]) * slope);
     }
   }
 }

@@ -35,38 +35,42 @@ class PaddedStrip {
 
   template <class Isa, class Real>
   void fill(const Real* plane, const OutputTile& tile, Real* strip) const {
-    visit(tile, [&](Index at, Index end, Index from, Index inside_begin, Index inside_end) {
-      std::fill(strip + at, strip + inside_begin, Real(0));
+    std::fill_n(strip, elems(), Real(0));
+    visit(tile, [&](Index at, Index from, Index count) {
       if (sizes_.stride == 1) {
-        copy_run<Isa>(inside_end - inside_begin, plane + from, strip + inside_begin);
+        copy_run<Isa>(count, plane + from, strip + at);
       } else {
-        for (Index i = inside_begin; i < inside_end; ++i) strip[i] = plane[from + (i - inside_begin) * sizes_.stride];
+        for (Index i = 0; i < count; ++i) strip[at + i] = plane[from + i * sizes_.stride];
       }
-      std::fill(strip + inside_end, strip + end, Real(0));
     });
   }
 
   // plane += strip, without the padding.
   template <class Isa, class Real>
   void add_to(const Real* strip, const OutputTile& tile, Real* plane) const {
-    visit(tile, [&](Index, Index, Index to, Index inside_begin, Index inside_end) {
-      for (Index i = inside_begin; i < inside_end; ++i) plane[to + (i - inside_begin) * sizes_.stride] += strip[i];
+    visit(tile, [&](Index at, Index to, Index count) {
+      if (sizes_.stride == 1) {
+        add_run<Isa>(count, strip + at, plane + to);
+      } else {
+        for (Index i = 0; i < count; ++i) plane[to + i * sizes_.stride] += strip[at + i];
+      }
     });
   }
 
  private:
   explicit PaddedStrip(const Conv2dSizes& s) : sizes_(s) {}
 
-  // visit(begin, end of a line in the strip, place in the plane of its first element inside, begin and end of those inside).
+  // visit_line(place in the strip, place in the plane, how many) for every line's elements that are inside the image.
   template <class Visit>
   void visit(const OutputTile& tile, Visit&& visit_line) const {
-    for (Index r = 0; r < rows_; ++r) {
-      const Index iy = tile.top * sizes_.stride - sizes_.padding + r;
-      for (Index phase = 0; phase < sizes_.stride; ++phase) {
-        const Index at = (r * sizes_.stride + phase) * pitch_, offset = tile.left * sizes_.stride - sizes_.padding + phase;
-        const bool inside = iy >= 0 && iy < sizes_.height;
-        const InsideRange columns = inside_range(0, pitch_, sizes_.stride, offset, inside ? sizes_.width : 0);
-        visit_line(at, at + pitch_, iy * sizes_.width + columns.begin * sizes_.stride + offset, at + columns.begin, at + columns.end);
+    const Index top = tile.top * sizes_.stride - sizes_.padding;
+    const Index first_row = std::max<Index>(0, -top), last_row = std::min(rows_, sizes_.height - top);
+    for (Index phase = 0; phase < sizes_.stride; ++phase) {
+      const Index offset = tile.left * sizes_.stride - sizes_.padding + phase;
+      const InsideRange columns = inside_range(0, pitch_, sizes_.stride, offset, sizes_.width);
+      for (Index r = first_row; r < last_row; ++r) {
+        visit_line((r * sizes_.stride + phase) * pitch_ + columns.begin, (top + r) * sizes_.width + columns.begin * sizes_.stride + offset,
+                   columns.end - columns.begin);
       }
     }
   }
@@ -75,41 +79,30 @@ class PaddedStrip {
   Index rows_ = 0, pitch_ = 0;
 };
 
-// How a direct convolution divides its work and its scratch: where the taps read | a strip of x | a strip of dy.
+// How a direct convolution divides its work and its scratch: where the taps read | a strip of x.
 template <class Isa, class Real>
 struct DirectBlocks {
   PaddedStrip strip;
-  Index tile_rows, tile_columns, gradient_pitch, num_taps;
+  Index tile_rows, tile_columns, num_taps;
 
   explicit DirectBlocks(const Conv2dSizes& s)
       : strip(PaddedStrip::of<Isa, Real>(s, 1, std::min<Index>(s.out_width(), 512))), tile_rows(1),
-        tile_columns(std::min<Index>(s.out_width(), 512)), gradient_pitch(round_up(tile_columns, simd::lanes<Isa, Real>)),
-        num_taps(s.kernel_height * s.kernel_width) {
+        tile_columns(std::min<Index>(s.out_width(), 512)), num_taps(s.kernel_height * s.kernel_width) {
     if (tile_columns < s.out_width()) return;
-    const Index cached_elems = 32 * KiB / Index(sizeof(Real)), row_elems = std::max<Index>(strip.output_pitch() + gradient_pitch, 1);
+    const Index cached_elems = 32 * KiB / Index(sizeof(Real)), row_elems = std::max<Index>(strip.output_pitch(), 1);
     tile_rows = std::clamp<Index>(cached_elems / row_elems, 1, s.out_height());
     strip = PaddedStrip::of<Isa, Real>(s, tile_rows, tile_columns);
   }
 
   Index taps_bytes() const { return round_up(num_taps * Index(sizeof(Index)), alignment_bytes); }
-  Index bytes() const { return taps_bytes() + (strip.elems() + tile_rows * gradient_pitch) * Index(sizeof(Real)); }
+  Index bytes() const { return taps_bytes() + strip.elems() * Index(sizeof(Real)); }
 
   Index* taps(Scratch scratch) const { return reinterpret_cast<Index*>(scratch.data); }
   Real* x_strip(Scratch scratch) const { return reinterpret_cast<Real*>(scratch.data + taps_bytes()); }
-  Real* gradient_strip(Scratch scratch) const { return x_strip(scratch) + strip.elems(); }
 
   void place_taps(const Conv2dSizes& s, Scratch scratch) const {
     for (Index i = 0; i < s.kernel_height; ++i) {
       for (Index j = 0; j < s.kernel_width; ++j) taps(scratch)[i * s.kernel_width + j] = strip.tap(i, j);
-    }
-  }
-
-  // The tile's rows of one plane of dy, each filled up with zeros to whole vectors.
-  void fill_gradient(const Conv2dSizes& s, const Real* plane, const OutputTile& tile, Real* to) const {
-    const Index width = tile.right - tile.left;
-    for (Index oy = tile.top; oy < tile.bottom; ++oy, to += gradient_pitch) {
-      copy_run<Isa>(width, plane + oy * s.out_width() + tile.left, to);
-      std::fill(to + width, to + gradient_pitch, Real(0));
     }
   }
 };
@@ -170,57 +163,80 @@ inline void direct_forward(Index batch, const Conv2dSizes& s, const Real* x, con
   }
 }
 
+// A row of `width` elements in whole registers; the last one ends where the row ends and is zero in the lanes that it shares with the one
+// before, so that nothing beside the row is read and nothing is counted twice.
+template <class Isa, class Real>
+struct RowRegisters {
+  static constexpr Index lanes = simd::lanes<Isa, Real>;
+  Index width, whole, last;  // registers at 0, lanes, … below `whole`, then one at `last` if whole < width
+  simd::Mask<Isa, Real> fresh;
+
+  explicit RowRegisters(Index row_width) : width(row_width), whole(width / lanes * lanes), last(std::max<Index>(width - lanes, 0)) {
+    alignas(alignment_bytes) Real place[lanes];
+    for (Index i = 0; i < lanes; ++i) place[i] = Real(i);
+    fresh = simd::load<Isa>(static_cast<const Real*>(place)) >= simd::broadcast<Isa>(Real(whole - last));
+  }
+  simd::Vector<Isa, Real> load_last(const Real* row) const {
+    if (width < lanes) return simd::load_first<Isa>(row, width);
+    return simd::select(fresh, simd::load<Isa>(row + last), simd::Vector<Isa, Real>{});
+  }
+};
+
+// x[tap + ox] += weight[tap] · dy[ox] over the rows of a tile. Tap after tap over all rows, and the ends of the rows after the rest of
+// them: to load what overlaps a register just stored would stall.
+template <class Isa, class Real>
+inline void direct_scatter(Index rows, Index width, const Real* dy, Index dy_pitch, const Real* weight, const Index* taps, Index num_taps,
+                           Real* x, Index x_pitch) {
+  const RowRegisters<Isa, Real> row(width);
+  for (Index t = 0; t < num_taps; ++t) {
+    const auto factor = simd::broadcast<Isa>(weight[t]);
+    const auto add = [&](Index r, Index ox, simd::Vector<Isa, Real> value) {
+      Real* const to = x + r * x_pitch + taps[t] + ox;
+      simd::store<Isa>(to, simd::load<Isa>(static_cast<const Real*>(to)) + factor * value);
+    };
+    for (Index r = 0; r < rows; ++r) {
+      for (Index ox = 0; ox < row.whole; ox += row.lanes) add(r, ox, simd::load<Isa>(dy + r * dy_pitch + ox));
+    }
+    for (Index r = 0; row.whole < width && r < rows; ++r) add(r, row.last, row.load_last(dy + r * dy_pitch));
+  }
+}
+
 template <class Isa, class Real>
 inline void direct_backward_input(Index batch, const Conv2dSizes& s, const Real* dy, const Real* weight, Real* dx, Scratch scratch) {
-  constexpr Index lanes = simd::lanes<Isa, Real>;
   const DirectBlocks<Isa, Real> blocks(s);
-  Real *const strip = blocks.x_strip(scratch), *const gradient = blocks.gradient_strip(scratch);
+  Real* const strip = blocks.x_strip(scratch);
   blocks.place_taps(s, scratch);
   std::fill_n(dx, batch * s.in_channels * s.in_plane(), Real(0));
   for (Index plane = 0; plane < batch * s.groups; ++plane) {
     for_each_tile(s, blocks.tile_rows, blocks.tile_columns, [&](const OutputTile& tile) {
       std::fill_n(strip, blocks.strip.elems(), Real(0));
       for (Index k = 0; k < s.group_out_channels(); ++k) {
-        blocks.fill_gradient(s, dy + (plane * s.group_out_channels() + k) * s.out_plane(), tile, gradient);
-        const Real* const taps = weight + (plane % s.groups * s.group_out_channels() + k) * blocks.num_taps;
-        // Tap after tap over the whole tile: two taps of one row would store and load overlapping vectors at once, which stalls.
-        for (Index t = 0; t < blocks.num_taps; ++t) {
-          const auto factor = simd::broadcast<Isa>(taps[t]);
-          for (Index row = 0; row < tile.bottom - tile.top; ++row) {
-            Real* const to = strip + row * blocks.strip.output_pitch() + blocks.taps(scratch)[t];
-            for (Index ox = 0; ox < tile.right - tile.left; ox += lanes) {
-              const auto value = simd::load<Isa>(static_cast<const Real*>(gradient + row * blocks.gradient_pitch + ox));
-              simd::store<Isa>(to + ox, simd::load<Isa>(static_cast<const Real*>(to + ox)) + factor * value);
-            }
-          }
-        }
+        const Real* const gradient = dy + (plane * s.group_out_channels() + k) * s.out_plane() + tile.top * s.out_width() + tile.left;
+        const Real* const kernel = weight + (plane % s.groups * s.group_out_channels() + k) * blocks.num_taps;
+        simd::with_fitting_registers<Isa, Real>(tile.right - tile.left, [&]<class Fitting>(Fitting) {
+          direct_scatter<Fitting>(tile.bottom - tile.top, tile.right - tile.left, gradient, s.out_width(), kernel, blocks.taps(scratch),
+                                  blocks.num_taps, strip, blocks.strip.output_pitch());
+        });
       }
       blocks.strip.template add_to<Isa>(strip, tile, dx + plane * s.in_plane());
     });
   }
 }
 
-// Σ over a tile of dy · x[tap] for `Count` taps at once.
+// sums[q] += Σ over the rows of a tile of dy[ox] · x[taps[q] + ox], for `Count` taps at once.
 template <class Isa, Index Count, class Real>
-inline void direct_tap_sums(Index rows, Index width, const Real* gradient, Index gradient_pitch, const Real* x, Index x_pitch,
-                            const Index* taps, Real* sums) {
-  constexpr Index lanes = simd::lanes<Isa, Real>;
-  const Index whole = width / lanes * lanes;
-  // Beyond the end of a row dy is zero, but x may be anything: 0 · ∞ must not come in.
-  alignas(alignment_bytes) Real lane[lanes];
-  for (Index i = 0; i < lanes; ++i) lane[i] = Real(whole + i);
-  const simd::Mask<Isa, Real> inside = simd::load<Isa>(static_cast<const Real*>(lane)) < simd::broadcast<Isa>(Real(width));
+inline void direct_tap_sums(Index rows, Index width, const Real* dy, Index dy_pitch, const Real* x, Index x_pitch, const Index* taps,
+                            Real* sums) {
+  const RowRegisters<Isa, Real> row(width);
   simd::Vector<Isa, Real> parts[Count] = {};
-  for (Index row = 0; row < rows; ++row, gradient += gradient_pitch, x += x_pitch) {
-    for (Index ox = 0; ox < whole; ox += lanes) {
-      const auto value = simd::load<Isa>(gradient + ox);
+  for (Index r = 0; r < rows; ++r, dy += dy_pitch, x += x_pitch) {
+    for (Index ox = 0; ox < row.whole; ox += row.lanes) {
+      const auto value = simd::load<Isa>(dy + ox);
       unrolled<Count>([&](auto q) WEFT_ALWAYS_INLINE { parts[q] += value * simd::load<Isa>(x + taps[q] + ox); });
     }
-    if (whole < width) {
-      const auto value = simd::load<Isa>(gradient + whole);
-      unrolled<Count>([&](auto q) WEFT_ALWAYS_INLINE {
-        parts[q] += value * simd::select(inside, simd::load<Isa>(x + taps[q] + whole), simd::Vector<Isa, Real>{});
-      });
+    if (row.whole < width) {  // x is zero in the other lanes, too: 0 · ∞ must not come in
+      const auto value = row.load_last(dy);
+      unrolled<Count>([&](auto q) WEFT_ALWAYS_INLINE { parts[q] += value * row.load_last(x + taps[q]); });
     }
   }
   unrolled<Count>([&](auto q) WEFT_ALWAYS_INLINE { sums[q] += simd::sum<Isa, Real>(parts[q]); });
@@ -229,22 +245,24 @@ inline void direct_tap_sums(Index rows, Index width, const Real* gradient, Index
 template <class Isa, class Real>
 inline void direct_backward_weight(Index batch, const Conv2dSizes& s, const Real* x, const Real* dy, Real* dweight, Scratch scratch) {
   const DirectBlocks<Isa, Real> blocks(s);
-  Real *const strip = blocks.x_strip(scratch), *const gradient = blocks.gradient_strip(scratch);
+  Real* const strip = blocks.x_strip(scratch);
   const Index* const taps = blocks.taps(scratch);
   blocks.place_taps(s, scratch);
   for (Index plane = 0; plane < batch * s.groups; ++plane) {
     for_each_tile(s, blocks.tile_rows, blocks.tile_columns, [&](const OutputTile& tile) {
       blocks.strip.template fill<Isa>(x + plane * s.in_plane(), tile, strip);
       for (Index k = 0; k < s.group_out_channels(); ++k) {
-        blocks.fill_gradient(s, dy + (plane * s.group_out_channels() + k) * s.out_plane(), tile, gradient);
+        const Real* const gradient = dy + (plane * s.group_out_channels() + k) * s.out_plane() + tile.top * s.out_width() + tile.left;
         Real* const sums = dweight + (plane % s.groups * s.group_out_channels() + k) * blocks.num_taps;
-        const auto add = [&](auto count, Index t) {
-          direct_tap_sums<Isa, count>(tile.bottom - tile.top, tile.right - tile.left, gradient, blocks.gradient_pitch, strip,
-                                      blocks.strip.output_pitch(), taps + t, sums + t);
-        };
-        Index t = 0;
-        for (; t + 3 <= blocks.num_taps; t += 3) add(std::integral_constant<Index, 3>{}, t);
-        for (; t < blocks.num_taps; ++t) add(std::integral_constant<Index, 1>{}, t);
+        simd::with_fitting_registers<Isa, Real>(tile.right - tile.left, [&]<class Fitting>(Fitting) {
+          const auto add = [&](auto count, Index t) {
+            direct_tap_sums<Fitting, count>(tile.bottom - tile.top, tile.right - tile.left, gradient, s.out_width(), strip,
+                                            blocks.strip.output_pitch(), taps + t, sums + t);
+          };
+          Index t = 0;
+          for (; t + 9 <= blocks.num_taps; t += 9) add(std::integral_constant<Index, 9>{}, t);  // a 3×3 kernel
+          for (; t < blocks.num_taps; ++t) add(std::integral_constant<Index, 1>{}, t);
+        });
       }
     });
   }

@@ -67,11 +67,12 @@ inline InsideRange shifted_run(const Conv2dSizes& s, const UnfoldedRow& r) {
 template <class Real>
 inline void clear_padding(const OutputTile& tile, const UnfoldedRow& r, Real* row) {
   const Index width = tile.right - tile.left;
-  for (Index oy = r.rows.begin; oy < r.rows.end; ++oy) {
-    Real* const line = row + (oy - tile.top) * width;
-    for (Index ox = tile.left; ox < r.columns.begin; ++ox) line[ox - tile.left] = 0;
-    for (Index ox = r.columns.end; ox < tile.right; ++ox) line[ox - tile.left] = 0;
-  }
+  const auto clear_column = [&](Index ox) {  // columns outside: there is one, or two, of many rows
+    Real* const column = row + ox - tile.left;
+    for (Index oy = r.rows.begin - tile.top; oy < r.rows.end - tile.top; ++oy) column[oy * width] = 0;
+  };
+  for (Index ox = tile.left; ox < r.columns.begin; ++ox) clear_column(ox);
+  for (Index ox = r.columns.end; ox < tile.right; ++ox) clear_column(ox);
 }
 
 // unfolded[r - first] = row r of the unfolded matrix, for rows [first, last) and the pixels of one tile.
