@@ -33,9 +33,12 @@ concept UpdatesRangesOf = requires(const Rule& rule, Index n, Real* parameters, 
   { rule.template update<simd::Native>(n, parameters, gradients, states, decay, step) } -> std::same_as<void>;
 };
 
-// num_states is a constant, as the plan needs it.
+// num_states belongs to the type, not to its values: the plan counts memory from it.
 template <class Rule>
-concept CountsStates = requires { typename std::integral_constant<Index, Rule::num_states>; };
+concept CountsStates = requires {
+  { Rule::num_states } -> std::convertible_to<Index>;
+  requires !std::is_member_object_pointer_v<decltype(&Rule::num_states)>;
+};
 
 template <class Rule>
 concept Optimizer = std::copyable<Rule> && CountsStates<Rule> && UpdatesRangesOf<Rule, float> && UpdatesRangesOf<Rule, double> &&
