@@ -140,13 +140,13 @@ void attention(benchmark::State& state, const Shape& shape, bool backward) {
   Data<Real> data(shape.sizes);
   data.forward();
   const double flops = flops_of(shape.sizes, shape.sizes.causal) * (backward ? 2.5 : 1.0);
-  const Index repeats = std::max<Index>(1, Index(0.4e9 / flops));
+  const Index repeats = std::max<Index>(8, Index(0.4e9 / flops));
   std::vector<double> times, naive_times, peaks, shares, ratios;
   for (auto round : state) {
     static_cast<void>(round);
     peaks.push_back(peak_gflops<Real>());
     times.push_back(fastest(repeats, [&] { backward ? data.backward() : data.forward(); }));
-    naive_times.push_back(fastest(1, [&] { backward ? data.naive_backward() : data.naive_forward(); }));
+    naive_times.push_back(fastest(2, [&] { backward ? data.naive_backward() : data.naive_forward(); }));
     shares.push_back(100 * flops / times.back() * 1e-9 / peaks.back()), ratios.push_back(naive_times.back() / times.back());
     state.SetIterationTime(times.back());
   }
@@ -166,7 +166,7 @@ void generate(benchmark::State& state, const Shape& shape) {
     static_cast<void>(round);
     limits.push_back(read_gbytes(data.x, bytes));
     const double time = fastest(20, [&] { data.forward(); });
-    ratios.push_back(fastest(1, [&] { data.naive_forward(); }) / time);
+    ratios.push_back(fastest(2, [&] { data.naive_forward(); }) / time);
     shares.push_back(100 * bytes * 1e-9 / time / limits.back());
     state.SetIterationTime(time);
   }
@@ -185,7 +185,7 @@ void rotary(benchmark::State& state, Index batch, Index sequence, Index heads, I
     static_cast<void>(round);
     const Index stride = heads * head_size;
     const double time = fastest(5, [&] { cpu::rotary_forward<Isa>(batch, sequence, 0, heads, head_size, stride, 10000.0, x.data()); });
-    ratios.push_back(fastest(1, [&] { kernel::rotary_forward(batch, sequence, 0, heads, head_size, stride, 10000.0, other.data()); }) / time);
+    ratios.push_back(fastest(2, [&] { kernel::rotary_forward(batch, sequence, 0, heads, head_size, stride, 10000.0, other.data()); }) / time);
     state.SetIterationTime(time);
   }
   state.counters["GB/s"] =
