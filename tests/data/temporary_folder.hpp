@@ -60,9 +60,7 @@ template <class Call>
 std::string message_of(Call&& call) {
   try {
     call();
-  } catch (const Error& error) {
-    return error.what();
-  }
+  } catch (const Error& error) { return error.what(); }
   return "nothing was thrown";
 }
 

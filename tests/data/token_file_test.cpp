@@ -46,10 +46,10 @@ TEST_CASE("token_file_without_header_is_what_numpy_writes") {
 
 TEST_CASE("token_file_with_llm_c_header_of_either_kind_is_read") {
   TemporaryFolder folder;
-  CHECK(all_of(open_tokens(folder.write("gpt2.bin", llm_c(20240520, 1, 2, little_endian<std::uint16_t>({50256, 1}))), TokenFormat::llm_c, 50257)) ==
-        Tokens{50256, 1});
-  CHECK(all_of(open_tokens(folder.write("llama.bin", llm_c(20240801, 7, 1, little_endian<std::uint32_t>({128000}))), TokenFormat::llm_c, 128256)) ==
-        Tokens{128000});
+  CHECK(all_of(open_tokens(folder.write("gpt2.bin", llm_c(20240520, 1, 2, little_endian<std::uint16_t>({50256, 1}))), TokenFormat::llm_c,
+                           50257)) == Tokens{50256, 1});
+  CHECK(all_of(open_tokens(folder.write("llama.bin", llm_c(20240801, 7, 1, little_endian<std::uint32_t>({128000}))), TokenFormat::llm_c,
+                           128256)) == Tokens{128000});
 }
 
 TEST_CASE("token_file_that_is_damaged_names_file_expectation_and_finding") {

@@ -41,7 +41,7 @@ struct BatchRule {
   Index epoch_items = 0;   // how many an epoch has
   Index global_items = 0;  // how many a global batch has
   LastBatch last = LastBatch::keep;
-  Index epochs = 0;        // 0: without end
+  Index epochs = 0;  // 0: without end
 
   constexpr Index steps_per_epoch() const {
     return last == LastBatch::keep ? (epoch_items + global_items - 1) / global_items : epoch_items / global_items;
@@ -84,7 +84,8 @@ class Shares {
   // Errors: weft[data.shares].
   static Shares equal(Index global_items, Index ranks) {
     if (ranks < 1 || ranks > most_share_items || global_items < 1 || global_items > most_share_items)
-      throw Error("data.shares", text_of("a global batch has 1 to 2^31 items, on as many ranks (items ", global_items, ", ranks ", ranks, ")"));
+      throw Error("data.shares",
+                  text_of("a global batch has 1 to 2^31 items, on as many ranks (items ", global_items, ", ranks ", ranks, ")"));
     Shares shares;
     for (Index r = 0; r <= ranks; ++r) shares.starts_.push_back(r * global_items / ranks);
     return shares;
@@ -141,7 +142,12 @@ struct MicroBatchPlace {
 class RankBatches {
  public:
   RankBatches(BatchRule rule, Shares shares, Index rank, Index micro_items, Position start)
-      : rule_(rule), shares_(std::move(shares)), rank_(rank), micro_items_(micro_items), grain_(shares_.grain(micro_items)), position_(start) {}
+      : rule_(rule),
+        shares_(std::move(shares)),
+        rank_(rank),
+        micro_items_(micro_items),
+        grain_(shares_.grain(micro_items)),
+        position_(start) {}
 
   // Goes to the next global batch and returns how many micro-batches of it are this rank's.
   Index begin_step() {

@@ -12,8 +12,8 @@
 namespace weft::data {
 
 // Throws weft[id]: rule (file F, offset O, expected E, found X). offset: of the byte at which it shows. expected, found: with their unit.
-[[noreturn]] inline void file_fault(std::string_view id, std::string_view rule, std::string_view file, Index offset, const std::string& expected,
-                                    const std::string& found) {
+[[noreturn]] inline void file_fault(std::string_view id, std::string_view rule, std::string_view file, Index offset,
+                                    const std::string& expected, const std::string& found) {
   throw Error(id, text_of(rule, " (file ", file, ", offset ", offset, ", expected ", expected, ", found ", found, ")"));
 }
 

@@ -27,11 +27,15 @@ inline IdxHeader parse_idx_header(std::span<const std::byte> bytes, std::string_
   const Index size = Index(bytes.size());
   const auto byte = [&](Index i) { return int(bytes[std::size_t(i)]); };
   if (size == 0) file_fault("data.empty", "the file is empty", file, 0, "the 4 bytes that begin an IDX file", "0 bytes");
-  if (size < 4) file_fault("data.size", "the file is shorter than the start of an IDX header; it is truncated", file, size, "4 bytes", text_of(size, " bytes"));
+  if (size < 4)
+    file_fault("data.size", "the file is shorter than the start of an IDX header; it is truncated", file, size, "4 bytes",
+               text_of(size, " bytes"));
   if (byte(0) == 0x1f && byte(1) == 0x8b)
-    file_fault("data.header", "the file is compressed; unpack it, or read it with weft::data::gzip (weft/data/gzip/read_idx.hpp)", file, 0, "0 0", "31 139");
+    file_fault("data.header", "the file is compressed; unpack it, or read it with weft::data::gzip (weft/data/gzip/read_idx.hpp)", file, 0,
+               "0 0", "31 139");
   if (byte(0) != 0 || byte(1) != 0)
-    file_fault("data.header", "the file is not an IDX file: it begins with another magic number", file, 0, "0 0", text_of(byte(0), " ", byte(1)));
+    file_fault("data.header", "the file is not an IDX file: it begins with another magic number", file, 0, "0 0",
+               text_of(byte(0), " ", byte(1)));
   if (byte(2) != 8)
     file_fault("data.header", "only IDX files of unsigned bytes are read", file, 2, "element type 8", text_of("element type ", byte(2)));
   if (byte(3) < 1 || byte(3) > 4)
@@ -39,7 +43,8 @@ inline IdxHeader parse_idx_header(std::span<const std::byte> bytes, std::string_
   IdxHeader header;
   header.num_extents = byte(3);
   if (size < header.header_bytes())
-    file_fault("data.size", "the file ends within its header; it is truncated", file, size, text_of(header.header_bytes(), " bytes"), text_of(size, " bytes"));
+    file_fault("data.size", "the file ends within its header; it is truncated", file, size, text_of(header.header_bytes(), " bytes"),
+               text_of(size, " bytes"));
   Index product = 1;
   for (int i = 0; i < header.num_extents; ++i) {
     const Index at = 4 + 4 * i;
@@ -60,8 +65,9 @@ class IdxArray {
   explicit IdxArray(FileBytes file) : file_(std::move(file)), header_(parse_idx_header(file_.bytes, file_.file)) {
     const Index found = file_.size() - header_.header_bytes();
     if (found != header_.payload_bytes())
-      file_fault("data.size", found < header_.payload_bytes() ? "the IDX file is shorter than its header says; it is truncated"
-                                                              : "the IDX file is longer than its header says; it is damaged, or two files in one",
+      file_fault("data.size",
+                 found < header_.payload_bytes() ? "the IDX file is shorter than its header says; it is truncated"
+                                                 : "the IDX file is longer than its header says; it is damaged, or two files in one",
                  file_.file, header_.header_bytes(), text_of(header_.payload_bytes(), " bytes after the header"), text_of(found, " bytes"));
   }
 
@@ -74,7 +80,8 @@ class IdxArray {
   // Errors: weft[data.range].
   std::span<const std::uint8_t> item(Index item) const {
     if (item < 0 || item >= num_items())
-      throw Error("data.range", text_of("an item outside the file is asked for (file ", file_.file, ", item ", item, ", the file has ", num_items(), ")"));
+      throw Error("data.range", text_of("an item outside the file is asked for (file ", file_.file, ", item ", item, ", the file has ",
+                                        num_items(), ")"));
     return {reinterpret_cast<const std::uint8_t*>(file_.bytes.data()) + offset_of(item), std::size_t(item_bytes())};
   }
 

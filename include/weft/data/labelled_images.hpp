@@ -11,10 +11,14 @@
 
 namespace weft::data {
 
-struct ImageShape { Index channels = 1, height = 0, width = 0; };
+struct ImageShape {
+  Index channels = 1, height = 0, width = 0;
+};
 
 // Mean and deviation of pixels scaled to [0, 1].
-struct PixelScale { double mean = 0, deviation = 1; };
+struct PixelScale {
+  double mean = 0, deviation = 1;
+};
 
 // Of all pixels of a file, for instance the training images. Cost: reads the file once.
 inline PixelScale pixel_scale(const IdxArray& images) {
@@ -29,16 +33,17 @@ inline PixelScale pixel_scale(const IdxArray& images) {
 }
 
 struct ImageOptions {
-  ImageShape shape{};     // what the model takes
-  Index classes = 0;      // how many labels it knows
-  PixelScale scale{};     // pixels become (value / 255 − mean) / deviation
+  ImageShape shape{};  // what the model takes
+  Index classes = 0;   // how many labels it knows
+  PixelScale scale{};  // pixels become (value / 255 − mean) / deviation
 };
 
 // Source of a Loader. Item i: pixels (C·H·W) as Real and one label as int32. Cheap to copy.
 template <class Real>
 class LabelledImages {
  public:
-  static_assert(std::is_floating_point_v<Real>, "weft[data.images]: pixels become floating-point numbers; use LabelledImages<float> or <double>");
+  static_assert(std::is_floating_point_v<Real>,
+                "weft[data.images]: pixels become floating-point numbers; use LabelledImages<float> or <double>");
   using Input = Real;
 
   // Errors: weft[data.images] for a file of another shape, weft[data.count] for another number of labels than images.
@@ -51,16 +56,17 @@ class LabelledImages {
     if (!flat && !planes) {
       std::string extents;
       for (int i = 1; i < found.num_extents; ++i) extents += (i > 1 ? " x " : "") + std::to_string(found.extents[i]);
-      file_fault("data.images", "the images have another shape than the model takes; change ImageOptions::shape and the model, or the file", images_.file(), 4,
-                 text_of(channels, " x ", height, " x ", width), found.num_extents == 1 ? "single numbers" : extents);
+      file_fault("data.images", "the images have another shape than the model takes; change ImageOptions::shape and the model, or the file",
+                 images_.file(), 4, text_of(channels, " x ", height, " x ", width), found.num_extents == 1 ? "single numbers" : extents);
     }
     if (labels_.header().num_extents != 1)
       file_fault("data.images", "labels are one number an image; are the two files exchanged?", labels_.file(), 3, "1 extent",
                  text_of(labels_.header().num_extents, " extents"));
     if (labels_.num_items() != images_.num_items())
-      file_fault("data.count", text_of("images and labels differ in number; they belong to different sets (images ", images_.file(), ")"), labels_.file(), 4,
-                 text_of(images_.num_items(), " labels"), text_of(labels_.num_items()));
-    if (options.classes < 1) throw Error("data.images", text_of("ImageOptions::classes says how many labels the model knows (given ", options.classes, ")"));
+      file_fault("data.count", text_of("images and labels differ in number; they belong to different sets (images ", images_.file(), ")"),
+                 labels_.file(), 4, text_of(images_.num_items(), " labels"), text_of(labels_.num_items()));
+    if (options.classes < 1)
+      throw Error("data.images", text_of("ImageOptions::classes says how many labels the model knows (given ", options.classes, ")"));
     if (!(options.scale.deviation > 0)) throw Error("data.images", "PixelScale::deviation divides, so it is positive");
     for (int p = 0; p < 256; ++p) values_[p] = Real((p / 255.0 - options.scale.mean) / options.scale.deviation);
   }
@@ -79,8 +85,9 @@ class LabelledImages {
       for (std::uint8_t pixel : images_.item(item)) *inputs++ = values_[pixel];
       const Index label = labels_.item(item)[0];
       if (label >= options_.classes)
-        file_fault("data.label", "a label is not one of the model's classes; enlarge ImageOptions::classes and the model, or check the file", labels_.file(),
-                   labels_.offset_of(item), text_of("a label below ", options_.classes), text_of("label ", label));
+        file_fault("data.label",
+                   "a label is not one of the model's classes; enlarge ImageOptions::classes and the model, or check the file",
+                   labels_.file(), labels_.offset_of(item), text_of("a label below ", options_.classes), text_of("label ", label));
       *targets++ = std::int32_t(label);
     }
   }

@@ -11,16 +11,16 @@
 namespace weft::data {
 
 struct LoaderOptions {
-  Index global_batch = 0;                 // items of a step, over all ranks
-  Index micro_batch = 0;                  // items of a micro-batch at most
-  Index rank = 0, ranks = 1;              // along the data axis
-  std::vector<Index> shares{};            // items of each rank in a full batch; empty: equal
+  Index global_batch = 0;       // items of a step, over all ranks
+  Index micro_batch = 0;        // items of a micro-batch at most
+  Index rank = 0, ranks = 1;    // along the data axis
+  std::vector<Index> shares{};  // items of each rank in a full batch; empty: equal
   std::uint64_t seed = 1;
   Order order = Order::shuffled;
   LastBatch last_batch = LastBatch::keep;
-  Index epochs = 0;                       // 0: without end
-  Index epoch_items = 0;                  // 0: all; fewer: the first of each epoch's order; more: only with_replacement
-  Index prefetch_micro_batches = 0;       // read so many ahead on a thread of the loader's own; 0: no thread
+  Index epochs = 0;                  // 0: without end
+  Index epoch_items = 0;             // 0: all; fewer: the first of each epoch's order; more: only with_replacement
+  Index prefetch_micro_batches = 0;  // read so many ahead on a thread of the loader's own; 0: no thread
 };
 
 // Every item once, in order, whatever the number of ranks: for exact evaluation.
@@ -46,7 +46,10 @@ class Loader {
 
   // Errors: weft[data.options], weft[data.shares].
   Loader(Source source, const LoaderOptions& options)
-      : source_(std::move(source)), options_(checked(options, source_)), batches_(walk(options_)), items_(std::size_t(options_.micro_batch)) {
+      : source_(std::move(source)),
+        options_(checked(options, source_)),
+        batches_(walk(options_)),
+        items_(std::size_t(options_.micro_batch)) {
     start_prefetch();
   }
 
@@ -75,8 +78,9 @@ class Loader {
     const MicroBatchPlace place = batches_.next();
     const Leading leading = source_.leading(place.items);
     if (leading.batch > capacity.batch || leading.sequence > capacity.sequence)
-      throw Error("data.capacity", text_of("a micro-batch does not fit its buffers; use the plan's micro-batch and sequence for the loader too (given ",
-                                           leading.batch, " x ", leading.sequence, ", capacity ", capacity.batch, " x ", capacity.sequence, ")"));
+      throw Error("data.capacity",
+                  text_of("a micro-batch does not fit its buffers; use the plan's micro-batch and sequence for the loader too (given ",
+                          leading.batch, " x ", leading.sequence, ", capacity ", capacity.batch, " x ", capacity.sequence, ")"));
     if (prefetcher_) {
       prefetcher_->take(place, [&](const MicroBatchData<Input>& data) {
         std::copy_n(data.items.begin(), place.items, items_.begin());
@@ -91,11 +95,13 @@ class Loader {
 
   // The same, into what the engine hands out: its buffers, with the capacity in micro.leading, which becomes what was read.
   template <class Micro>
-    requires requires(Micro& micro) { micro.leading, micro.first_item, micro.integer_targets(); }
+  requires requires(Micro& micro) { micro.leading, micro.first_item, micro.integer_targets(); }
   MicroBatchItems fill(Micro& micro) {
     const MicroBatchItems got = [&] {
-      if constexpr (std::is_same_v<Input, std::int32_t>) return read(micro.tokens(), micro.integer_targets(), micro.leading);
-      else return read(micro.values(), micro.integer_targets(), micro.leading);
+      if constexpr (std::is_same_v<Input, std::int32_t>)
+        return read(micro.tokens(), micro.integer_targets(), micro.leading);
+      else
+        return read(micro.values(), micro.integer_targets(), micro.leading);
     }();
     micro.leading = got.leading, micro.first_item = got.first_item;
     return got;
@@ -108,9 +114,10 @@ class Loader {
   // Errors: weft[data.position] for one that does not lie in the data.
   void resume(const Position& position) {
     if (position.epoch < 0 || position.consumed < 0 || position.consumed > batches_.rule().epoch_items)
-      throw Error("data.position", text_of("the position does not lie in the data; resume with the data and the epoch_items of the run that kept it (",
-                                           source_.name(), ", epoch ", position.epoch, ", consumed ", position.consumed, " of ",
-                                           batches_.rule().epoch_items, " items)"));
+      throw Error("data.position",
+                  text_of("the position does not lie in the data; resume with the data and the epoch_items of the run that kept it (",
+                          source_.name(), ", epoch ", position.epoch, ", consumed ", position.consumed, " of ", batches_.rule().epoch_items,
+                          " items)"));
     prefetcher_.reset();
     batches_.resume(position);
     start_prefetch();
@@ -131,8 +138,9 @@ class Loader {
     if (shares.empty()) return Shares::equal(global_batch, ranks);
     Shares checked = Shares::of_ranks(shares);
     if (checked.ranks() != ranks || checked.global_items() != global_batch)
-      throw Error("data.shares", text_of("there is one share a rank, and they add up to the global batch (", checked.ranks(), " shares for ", ranks,
-                                         " ranks, sum ", checked.global_items(), ", global batch ", global_batch, ")"));
+      throw Error("data.shares",
+                  text_of("there is one share a rank, and they add up to the global batch (", checked.ranks(), " shares for ", ranks,
+                          " ranks, sum ", checked.global_items(), ", global batch ", global_batch, ")"));
     return checked;
   }
 
@@ -142,7 +150,8 @@ class Loader {
     };
     const Index num_items = source.num_items();
     require(num_items > 0, "a loader has at least one item", num_items);
-    require(options.global_batch > 0 && options.global_batch <= most_share_items, "LoaderOptions::global_batch lies between 1 and 2^31", options.global_batch);
+    require(options.global_batch > 0 && options.global_batch <= most_share_items, "LoaderOptions::global_batch lies between 1 and 2^31",
+            options.global_batch);
     require(options.micro_batch > 0, "LoaderOptions::micro_batch is positive", options.micro_batch);
     require(options.ranks > 0 && options.ranks <= most_share_items, "LoaderOptions::ranks lies between 1 and 2^31", options.ranks);
     require(options.rank >= 0 && options.rank < options.ranks, "LoaderOptions::rank lies between 0 and ranks - 1", options.rank);
@@ -153,14 +162,16 @@ class Loader {
             text_of("an epoch of more items than there are (", num_items, ") needs Order::with_replacement"), options.epoch_items);
     if (options.epoch_items == 0) options.epoch_items = num_items;
     require(options.last_batch == LastBatch::keep || options.epoch_items >= options.global_batch,
-            text_of("with LastBatch::drop an epoch needs the items of one global batch (", options.global_batch, "); keep it, or take a smaller batch"),
+            text_of("with LastBatch::drop an epoch needs the items of one global batch (", options.global_batch,
+                    "); keep it, or take a smaller batch"),
             options.epoch_items);
     return options;
   }
 
   static RankBatches walk(const LoaderOptions& options) {
     const BatchRule rule{options.epoch_items, options.global_batch, options.last_batch, options.epochs};
-    return {rule, checked_shares(options.shares, options.global_batch, options.ranks), options.rank, options.micro_batch, Position{options.seed, 0, 0}};
+    return {rule, checked_shares(options.shares, options.global_batch, options.ranks), options.rank, options.micro_batch,
+            Position{options.seed, 0, 0}};
   }
 
   void require_between_steps() const {
@@ -171,7 +182,8 @@ class Loader {
 
   void start_prefetch() {
     if (options_.prefetch_micro_batches > 0)
-      prefetcher_ = std::make_unique<Prefetcher<Source>>(source_, options_.order, batches_, options_.micro_batch, options_.prefetch_micro_batches);
+      prefetcher_ =
+          std::make_unique<Prefetcher<Source>>(source_, options_.order, batches_, options_.micro_batch, options_.prefetch_micro_batches);
   }
 
   Source source_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files as read-only bytes in memory. A mapping loads only the pages that are read: a rank that reads its slice of a shared file moves no more.
+// Files as read-only bytes in memory. A mapping loads only the pages that are read: a rank that reads its slice of a shared file moves no
+// more.
 #pragma once
 
 #include <fcntl.h>
@@ -27,17 +28,20 @@ class MappedFile {
   explicit MappedFile(std::string path) : path_(std::move(path)) {
     const int descriptor = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) fail("data.open", "a data file cannot be opened; check its path and permissions", errno);
-    struct stat status{};
+    struct stat status {};
     const bool known = ::fstat(descriptor, &status) == 0;
     const int reason = errno;
-    if (known && S_ISREG(status.st_mode) && status.st_size > 0) data_ = ::mmap(nullptr, std::size_t(status.st_size), PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (known && S_ISREG(status.st_mode) && status.st_size > 0)
+      data_ = ::mmap(nullptr, std::size_t(status.st_size), PROT_READ, MAP_PRIVATE, descriptor, 0);
     const int map_reason = errno;
     ::close(descriptor);  // the mapping keeps the file
     if (!known) fail("data.open", "the size of a data file cannot be read; check its file system", reason);
-    if (!S_ISREG(status.st_mode)) throw Error("data.open", text_of("a data file must be a regular file, not a directory, pipe or device (file ", path_, ")"));
+    if (!S_ISREG(status.st_mode))
+      throw Error("data.open", text_of("a data file must be a regular file, not a directory, pipe or device (file ", path_, ")"));
     if (data_ == MAP_FAILED) {
       data_ = nullptr;
-      fail("data.map", text_of("a data file of ", Index(status.st_size), " bytes cannot be mapped; check the limits on address space"), map_reason);
+      fail("data.map", text_of("a data file of ", Index(status.st_size), " bytes cannot be mapped; check the limits on address space"),
+           map_reason);
     }
     bytes_ = Index(status.st_size);
   }

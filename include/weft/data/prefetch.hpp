@@ -16,12 +16,13 @@ namespace weft::data {
 template <class Input>
 struct MicroBatchData {
   std::vector<Index> items;
-  std::vector<Input> inputs;            // (items, inputs_per_item)
-  std::vector<std::int32_t> targets;    // (items, targets_per_item)
+  std::vector<Input> inputs;          // (items, inputs_per_item)
+  std::vector<std::int32_t> targets;  // (items, targets_per_item)
 };
 
-// Keeps up to `depth` micro-batches read ahead in memory of its own: depth · (items + inputs + targets of a micro-batch), allocated at once.
-// Errors of the source reach the caller of take() when it comes to the micro-batch that failed. The destructor waits for one read at most.
+// Keeps up to `depth` micro-batches read ahead in memory of its own: depth · (items + inputs + targets of a micro-batch), allocated at
+// once. Errors of the source reach the caller of take() when it comes to the micro-batch that failed. The destructor waits for one read at
+// most.
 template <ItemSource Source>
 class Prefetcher {
  public:
@@ -57,7 +58,8 @@ class Prefetcher {
     if (num_read_ == num_taken_) std::rethrow_exception(failure_);
     const Slot& slot = slots_[std::size_t(num_taken_) % slots_.size()];
     lock.unlock();  // the slot is the caller's until num_taken_ grows
-    if (slot.place != place) throw Error("data.prefetch", "a micro-batch was asked for that is not the next one; resume the loader at the position wanted");
+    if (slot.place != place)
+      throw Error("data.prefetch", "a micro-batch was asked for that is not the next one; resume the loader at the position wanted");
     use(slot.data);
     lock.lock();
     ++num_taken_;
@@ -73,14 +75,21 @@ class Prefetcher {
 
   void work() {
     try {
-      while (!batches_.done())
-        for (Index micros = batches_.begin_step(); micros > 0; --micros)
+      // A rank without a micro-batch in two epochs' steps has none in any: epochs are cut alike.
+      const Index most_empty_steps = 2 * batches_.rule().steps_per_epoch();
+      for (Index empty_steps = 0; empty_steps < most_empty_steps && !batches_.done() && !stopped(); ++empty_steps)
+        for (Index micros = batches_.begin_step(); micros > 0; --micros, empty_steps = -1)
           if (!read(batches_.next())) return;
     } catch (...) {
       const std::lock_guard lock(mutex_);
       failure_ = std::current_exception();
     }
     changed_.notify_all();
+  }
+
+  bool stopped() {
+    const std::lock_guard lock(mutex_);
+    return stop_;
   }
 
   // False: to stop.

@@ -31,8 +31,8 @@ concept ItemSource = std::copy_constructible<S> && requires(const S& source, Ind
 
 // Reads the items at `place` and puts their numbers into `items`, which has room for them.
 template <ItemSource Source>
-void read_micro_batch(const Source& source, Order order, const MicroBatchPlace& place, std::span<Index> items, typename Source::Input* inputs,
-                      std::int32_t* targets) {
+void read_micro_batch(const Source& source, Order order, const MicroBatchPlace& place, std::span<Index> items,
+                      typename Source::Input* inputs, std::int32_t* targets) {
   const std::span<Index> used = items.first(std::size_t(place.items));
   items_in_order(order, place.seed, place.epoch, source.num_items(), place.first, used);
   source.read(place.seed, place.epoch, used, inputs, targets);

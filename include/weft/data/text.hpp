@@ -26,8 +26,10 @@ class CharacterVocabulary {
   // The characters of a text. Every rank that builds it reads the whole file once (1 byte an item, through the page cache that they share).
   // Errors: weft[data.empty], weft[data.vocabulary] for more characters than `capacity`.
   static CharacterVocabulary of_text(const FileBytes& text, const CharacterOptions& options = {}) {
-    if (text.size() == 0) file_fault("data.empty", "a text without characters has no vocabulary", text.file, 0, "at least 1 byte", "0 bytes");
-    if (options.capacity < 1) throw Error("data.vocabulary", text_of("a vocabulary has at least 1 character (given ", options.capacity, ")"));
+    if (text.size() == 0)
+      file_fault("data.empty", "a text without characters has no vocabulary", text.file, 0, "at least 1 byte", "0 bytes");
+    if (options.capacity < 1)
+      throw Error("data.vocabulary", text_of("a vocabulary has at least 1 character (given ", options.capacity, ")"));
     std::array<Index, 256> counts{};
     for (std::byte byte : text.bytes) ++counts[std::size_t(byte)];
     const bool replaces = options.excess == ExcessCharacters::replace_rarest;
@@ -35,11 +37,16 @@ class CharacterVocabulary {
     for (int byte = 0; byte < 256; ++byte)
       if (counts[std::size_t(byte)] > 0) found += char(byte);
     if (Index(found.size()) > options.capacity && !replaces)
-      throw Error("data.vocabulary",
-                  text_of("the text has more distinct characters than the model has tokens; enlarge the model's vocabulary, or say ExcessCharacters::"
-                          "replace_rarest (file ", text.file, ", characters ", found.size(), ", tokens ", options.capacity, ")"));
+      throw Error(
+          "data.vocabulary",
+          text_of(
+              "the text has more distinct characters than the model has tokens; enlarge the model's vocabulary, or say ExcessCharacters::"
+              "replace_rarest (file ",
+              text.file, ", characters ", found.size(), ", tokens ", options.capacity, ")"));
     if (!replaces) return CharacterVocabulary(found, std::nullopt);
-    const auto rank = [&](char c) { return c == options.replacement ? std::numeric_limits<Index>::max() : counts[std::size_t(std::uint8_t(c))]; };
+    const auto rank = [&](char c) {
+      return c == options.replacement ? std::numeric_limits<Index>::max() : counts[std::size_t(std::uint8_t(c))];
+    };
     if (found.find(options.replacement) == std::string::npos) found += options.replacement;
     std::stable_sort(found.begin(), found.end(), [&](char a, char b) { return rank(a) > rank(b); });
     found.resize(std::min(found.size(), std::size_t(options.capacity)));
@@ -59,7 +66,8 @@ class CharacterVocabulary {
     if (replacement_) {
       const std::int32_t instead = tokens[std::uint8_t(*replacement_)];
       if (instead == not_a_token)
-        throw Error("data.vocabulary", text_of("the replacement must be in the vocabulary itself (byte ", int(std::uint8_t(*replacement_)), ")"));
+        throw Error("data.vocabulary",
+                    text_of("the replacement must be in the vocabulary itself (byte ", int(std::uint8_t(*replacement_)), ")"));
       for (std::int32_t& token : tokens)
         if (token == not_a_token) token = instead;
     }
@@ -87,8 +95,8 @@ class CharacterVocabulary {
     std::string text;
     for (std::int32_t token : tokens) {
       if (token < 0 || token >= size())
-        throw Error("data.token", text_of("a token is outside the vocabulary, so it is no character (token number ", text.size(), ": ", token,
-                                          ", vocabulary ", size(), ")"));
+        throw Error("data.token", text_of("a token is outside the vocabulary, so it is no character (token number ", text.size(), ": ",
+                                          token, ", vocabulary ", size(), ")"));
       text += characters_[std::size_t(token)];
     }
     return text;

@@ -26,8 +26,9 @@ class TokenWindows {
     if (sequence < 1) throw Error("data.windows", text_of("a window has at least one token (given ", sequence, ")"));
     const Index needed = starts == WindowStarts::shifted_each_epoch ? 2 * sequence : sequence + 1;
     if (tokens_.size() < needed)
-      throw Error("data.windows", text_of("too few tokens for one window and its targets; take a shorter sequence or more data (file ", tokens_.file(),
-                                          ", sequence ", sequence, ", expected at least ", needed, " tokens, found ", tokens_.size(), ")"));
+      throw Error("data.windows",
+                  text_of("too few tokens for one window and its targets; take a shorter sequence or more data (file ", tokens_.file(),
+                          ", sequence ", sequence, ", expected at least ", needed, " tokens, found ", tokens_.size(), ")"));
     num_items_ = starts == WindowStarts::every_token      ? tokens_.size() - sequence
                  : starts == WindowStarts::every_sequence ? (tokens_.size() - 1) / sequence
                                                           : (tokens_.size() - sequence) / sequence;

@@ -40,7 +40,8 @@ TEST_CASE("inflater_refuses_truncated_and_damaged_data") {
   const std::string packed = gzip_bytes("some text that is packed");
   for (std::size_t length = 1; length < packed.size(); ++length) CHECK_THROWS_AS(inflate_all(packed.substr(0, length)), Error);
   CHECK(contains(message_of([&] { inflate_all(packed.substr(0, 20)); }), "weft[data.gzip]"));
-  CHECK(contains(message_of([&] { inflate_all(packed.substr(0, 20)); }), "file p.gz, offset 20, expected gzip data, found the end of the file"));
+  CHECK(contains(message_of([&] { inflate_all(packed.substr(0, 20)); }),
+                 "file p.gz, offset 20, expected gzip data, found the end of the file"));
   std::string flipped = packed;
   flipped[flipped.size() - 6] ^= 1;  // the checksum
   CHECK(contains(message_of([&] { inflate_all(flipped); }), "incorrect data check"));

@@ -64,8 +64,8 @@ TEST_CASE("fashion_mnist_is_read_where_it_is_installed") {
     MESSAGE("skipped: the Debian package dataset-fashion-mnist is not installed");
     return;
   }
-  const LabelledImages<float> test(gzip::read_idx(folder + "t10k-images-idx3-ubyte.gz"), gzip::read_idx(folder + "t10k-labels-idx1-ubyte.gz"),
-                                   {.shape = {1, 28, 28}, .classes = 10});
+  const LabelledImages<float> test(gzip::read_idx(folder + "t10k-images-idx3-ubyte.gz"),
+                                   gzip::read_idx(folder + "t10k-labels-idx1-ubyte.gz"), {.shape = {1, 28, 28}, .classes = 10});
   CHECK(test.num_items() == 10000);
   int counts[10] = {};
   for (Index i = 0; i < test.num_items(); ++i) ++counts[test.labels().item(i)[0]];

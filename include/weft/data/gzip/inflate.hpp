@@ -23,7 +23,8 @@ class Inflater {
  public:
   // `packed` must outlive it. Errors: weft[data.gzip].
   explicit Inflater(const FileBytes& packed) : packed_(packed) {
-    if (inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK) throw Error("data.gzip", text_of("zlib cannot begin; it lacks memory (file ", packed.file, ")"));
+    if (inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK)
+      throw Error("data.gzip", text_of("zlib cannot begin; it lacks memory (file ", packed.file, ")"));
   }
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;

@@ -23,11 +23,11 @@ inline IdxArray unpack_idx(const FileBytes& packed, const IdxLimits& limits = {}
   const IdxHeader header = parse_idx_header({start, std::size_t(found)}, packed.file);
   const Index payload = header.payload_bytes(), most = packed.size() * most_bytes_per_byte;
   if (payload > most)
-    file_fault("data.gzip", "the header of the compressed file promises more than so small a file can hold; it is truncated or damaged", packed.file, 0,
-               text_of("at most ", most, " bytes"), text_of(payload, " bytes"));
+    file_fault("data.gzip", "the header of the compressed file promises more than so small a file can hold; it is truncated or damaged",
+               packed.file, 0, text_of("at most ", most, " bytes"), text_of(payload, " bytes"));
   if (payload > limits.most_bytes)
-    file_fault("data.gzip", "the compressed file unpacks to more than is allowed; raise IdxLimits::most_bytes if it is right", packed.file, 0,
-               text_of("at most ", limits.most_bytes, " bytes"), text_of(payload, " bytes"));
+    file_fault("data.gzip", "the compressed file unpacks to more than is allowed; raise IdxLimits::most_bytes if it is right", packed.file,
+               0, text_of("at most ", limits.most_bytes, " bytes"), text_of(payload, " bytes"));
   std::vector<std::byte> bytes(std::size_t(found + payload));
   std::copy_n(start, found, bytes.begin());
   const Index unpacked = inflater.read(std::span(bytes).subspan(std::size_t(found)));
