@@ -11,12 +11,16 @@ namespace weft {
 class Error : public std::runtime_error {
  public:
   // id: `area.rule`, stable over versions. message: the rule, the numbers that break it, and what to change.
-  Error(std::string_view id, std::string_view message)
-      : std::runtime_error("weft[" + std::string(id) + "]: " + std::string(message)), id_(id) {}
+  Error(std::string_view id, std::string_view message) : std::runtime_error(full(id, message)), id_(id) {}
 
   const std::string& id() const noexcept { return id_; }
 
  private:
+  static std::string full(std::string_view id, std::string_view message) {  // appended: g++ 12 warns falsely about "literal" + std::string
+    std::string text("weft[");
+    return text.append(id).append("]: ").append(message);
+  }
+
   std::string id_;
 };
 
