@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products on the shapes of real models: GFLOP/s = 2 m n k / time, in percent of a multiply-add loop that touches no memory and is
-// timed in the same rounds, and as a ratio to the best library found at build time. Candidates take turns within each round, so that a
-// busy machine slows all of them; the ratio is the median over rounds of ratios within a round.
+// timed in the same rounds, and as a ratio to the best library found at build time. Candidates take turns within each round; of the rounds
+// the shortest time counts, for the loop too, so that other work on the machine matters little.
 //
-// To make the table of relative speeds that a library's policy carries (weft/kernel/<library>/products.hpp) again: run this on an idle
-// core, and per transposes and ProductSize take the median of the printed columns <library>/builtin in percent. For another instruction set
-// than the machine's best, compile with its -m flags and hold the libraries to the same (OPENBLAS_CORETYPE=Haswell, DNNL_MAX_CPU_ISA=AVX2).
+// To make the table of relative speeds that a library's policy carries (weft/kernel/<library>/products.hpp) again: run this, and for each
+// pair of transposes and each ProductSize take the median over shapes of the printed columns <library>/builtin, in percent. For another
+// instruction set than the machine's best, compile with its -m flags and hold the libraries to the same (OPENBLAS_CORETYPE=Haswell,
+// DNNL_MAX_CPU_ISA=AVX2).
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -67,7 +68,8 @@ constexpr Shape shapes[] = {
 alignas(64) std::byte scratch_bytes[cpu_scratch_bytes];
 
 using Gemm = void (*)(Transpose, Transpose, Index, Index, Index, const float*, Index, const float*, Index, bool, float*, Index, Scratch);
-using GemmDouble = void (*)(Transpose, Transpose, Index, Index, Index, const double*, Index, const double*, Index, bool, double*, Index, Scratch);
+using GemmDouble = void (*)(Transpose, Transpose, Index, Index, Index, const double*, Index, const double*, Index, bool, double*, Index,
+                            Scratch);
 struct Candidate {
   const char* name;
   Gemm run;
@@ -100,23 +102,20 @@ constexpr std::size_t num_candidates = std::size(candidates);
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
 // GFLOP/s of 16 independent chains of multiply-adds. The chains are opaque to the compiler, so that it cannot merge equal ones.
 template <class Real>
 double peak_gflops() {
   using Register = simd::Vector<Isa, Real>;
   constexpr Index chains = Isa::num_registers >= 32 ? 16 : 12, turns = 20000;
   Register sums[chains] = {}, x = simd::broadcast<Isa>(Real(0.5)), y = x;
-  const auto opaque = [](Register& value) WEFT_ALWAYS_INLINE { asm volatile("" : "+v"(value)); };
-  cpu::unrolled<chains>([&](auto i) WEFT_ALWAYS_INLINE { opaque(sums[i]); });
-  opaque(x), opaque(y);
+  cpu::unrolled<chains>([&](auto i) WEFT_ALWAYS_INLINE { asm volatile("" : "+v"(sums[i])); });
+  asm volatile("" : "+v"(x), "+v"(y));
   const double start = seconds();
   for (Index turn = 0; turn < turns; ++turn) {
-    cpu::unrolled<chains>([&](auto i) WEFT_ALWAYS_INLINE { sums[i] += x * y, opaque(sums[i]); });
+    cpu::unrolled<chains>([&](auto i) WEFT_ALWAYS_INLINE {
+      sums[i] += x * y;
+      asm volatile("" : "+v"(sums[i]));
+    });
   }
   const double time = seconds() - start;
   return 2.0 * double(turns * chains * simd::lanes<Isa, Real>) / time * 1e-9;
@@ -142,12 +141,13 @@ void products(benchmark::State& state, const Shape& shape) {
   const double flops = 2.0 * double(shape.m) * double(shape.n) * double(shape.k) * double(shape.calls);
   const Index repeats = std::max<Index>(1, Index(1e-3 * 100e9 / flops));
 
-  std::vector<double> times[num_candidates], peaks, ratios[num_candidates];
+  double shortest[num_candidates], peak = 0;
+  std::fill_n(shortest, num_candidates, 1e30);
   std::size_t first = 0;
   for (auto round : state) {
     static_cast<void>(round);
-    peaks.push_back(peak_gflops<Real>());
-    double time[num_candidates], best_library = 1e30, whole = 0;
+    peak = std::max(peak, peak_gflops<Real>());
+    double whole = 0;
     for (std::size_t turn = 0; turn < num_candidates; ++turn) {
       const std::size_t which = (first + turn) % num_candidates;
       const auto once = [&] {
@@ -165,24 +165,24 @@ void products(benchmark::State& state, const Shape& shape) {
       once();
       const double start = seconds();
       for (Index i = 0; i < repeats; ++i) once();
-      time[which] = (seconds() - start) / double(repeats);
-      whole += time[which];
-      times[which].push_back(time[which]);
-      if (candidates[which].library) best_library = std::min(best_library, time[which]);
+      const double time = (seconds() - start) / double(repeats);
+      shortest[which] = std::min(shortest[which], time);
+      whole += time;
     }
     ++first;
-    // Builtin and the chooser against the best library, the libraries against Builtin.
-    for (std::size_t i = 0; i < num_candidates; ++i) ratios[i].push_back((candidates[i].library ? time[0] : best_library) / time[i]);
     state.SetIterationTime(whole);
   }
-  const double peak = median(peaks);
+  double best_library = 1e30;
   for (std::size_t i = 0; i < num_candidates; ++i) {
-    state.counters[std::string(candidates[i].name) + "_GFLOP/s"] = flops / median(times[i]) * 1e-9;
+    if (candidates[i].library) best_library = std::min(best_library, shortest[i]);
   }
   state.counters["peak_GFLOP/s"] = peak;
-  state.counters["builtin_%peak"] = 100 * flops / median(times[0]) * 1e-9 / peak;
-  for (std::size_t i = 0; num_candidates > 2 && i < num_candidates; ++i) {
-    state.counters[std::string(candidates[i].name) + (candidates[i].library ? "/builtin" : "/best_library")] = median(ratios[i]);
+  state.counters["builtin_%peak"] = 100 * flops / shortest[0] * 1e-9 / peak;
+  for (std::size_t i = 0; i < num_candidates; ++i) {
+    const std::string name = candidates[i].name;
+    state.counters[name + "_GFLOP/s"] = flops / shortest[i] * 1e-9;
+    if (candidates[i].library) state.counters[name + "/builtin"] = shortest[0] / shortest[i];
+    else if (best_library < 1e30) state.counters[name + "/best_library"] = best_library / shortest[i];
   }
 }
 
@@ -190,8 +190,8 @@ void products(benchmark::State& state, const Shape& shape) {
 
 int main(int argc, char** argv) {
   for (const Shape& shape : shapes) {
-    benchmark::RegisterBenchmark((std::string("float/") + shape.name).c_str(), products<float>, shape)->UseManualTime()->Iterations(9);
-    benchmark::RegisterBenchmark((std::string("double/") + shape.name).c_str(), products<double>, shape)->UseManualTime()->Iterations(9);
+    benchmark::RegisterBenchmark((std::string("float/") + shape.name).c_str(), products<float>, shape)->UseManualTime()->Iterations(15);
+    benchmark::RegisterBenchmark((std::string("double/") + shape.name).c_str(), products<double>, shape)->UseManualTime()->Iterations(15);
   }
   benchmark::Initialize(&argc, argv);
   std::printf("isa %s, OpenBLAS core %s\n", Isa::name, openblas_get_corename ? openblas_get_corename() : "none");

@@ -23,8 +23,8 @@ static_assert(!kernel::cpu::Products<int, simd::Generic>, "a type without gemm i
 template <class Case>
 auto builtin(Scratch scratch) {
   using Real = typename Case::Real;
-  return [scratch](Transpose ta, Transpose tb, Index m, Index n, Index k, const Real* a, Index lda, const Real* b, Index ldb, bool accumulate,
-                   Real* c, Index ldc) {
+  return [scratch](Transpose ta, Transpose tb, Index m, Index n, Index k, const Real* a, Index lda, const Real* b, Index ldb,
+                   bool accumulate, Real* c, Index ldc) {
     Builtin::gemm<typename Case::Isa, Real>(ta, tb, m, n, k, a, lda, b, ldb, accumulate, c, ldc, scratch);
   };
 }
@@ -81,7 +81,8 @@ TEST_CASE_TEMPLATE("builtin_product_of_a_part_has_the_bits_of_the_whole", Case, 
                                tb ? bt.data() + column * k : b.data() + column, tb ? k : n, false, part.data(), columns);
         Index different = 0;
         for (Index i = 0; i < rows; ++i) {
-          different += std::memcmp(&part[std::size_t(i * columns)], &whole[std::size_t((row + i) * n + column)], std::size_t(columns) * sizeof(Real)) != 0;
+          const Real* const expected = &whole[std::size_t((row + i) * n + column)];
+          different += std::memcmp(&part[std::size_t(i * columns)], expected, std::size_t(columns) * sizeof(Real)) != 0;
         }
         CAPTURE(transposes);
         CAPTURE(rows);

@@ -18,7 +18,7 @@ using kernel::cpu::Builtin;
 
 // A policy that cannot add while it stores, as the libraries' cannot.
 struct Plain {
-  static constexpr const char* name = "plain";
+  [[maybe_unused]] static constexpr const char* name = "plain";
   template <class Isa, class Real>
   static void gemm(Transpose ta, Transpose tb, Index m, Index n, Index k, const Real* a, Index lda, const Real* b, Index ldb,
                    bool accumulate, Real* c, Index ldc, kernel::Scratch) {
@@ -40,7 +40,8 @@ constexpr Sizes sizes[] = {{1, 1, 1}, {5, 0, 7}, {0, 3, 4}, {13, 64, 65}, {130, 
 template <class Policy, class Isa, class Real>
 void check_forward() {
   ScratchMemory scratch(kernel::cpu_scratch_bytes);
-  for (const auto& [rows, in, out] : sizes) {
+  for (const Sizes& size : sizes) {
+    const Index rows = size.rows, in = size.in, out = size.out;
     const auto x = numbers<Real>(rows * in, 1), weight = numbers<Real>(out * in, 2), bias = numbers<Real>(out, 3);
     const auto residual = numbers<Real>(rows * out, 4);
     for (int addends = 0; addends < 6; ++addends) {
@@ -69,7 +70,8 @@ TEST_CASE_TEMPLATE("linear_backward_equals_reference", Case, KERNELS) {
   using Isa = typename Case::Isa;
   using Real = typename Case::Real;
   ScratchMemory scratch(kernel::cpu_scratch_bytes);
-  for (const auto& [rows, in, out] : sizes) {
+  for (const Sizes& size : sizes) {
+    const Index rows = size.rows, in = size.in, out = size.out;
     const auto x = numbers<Real>(rows * in, 1), weight = numbers<Real>(out * in, 2), dy = numbers<Real>(rows * out, 3);
     for (bool accumulate : {false, true}) {
       auto dx = numbers<Real>(rows * in, 4), expected = dx;
@@ -79,9 +81,10 @@ TEST_CASE_TEMPLATE("linear_backward_equals_reference", Case, KERNELS) {
     }
     for (bool with_bias : {false, true}) {
       auto dweight = numbers<Real>(out * in, 5), expected_weight = dweight, dbias = numbers<Real>(out, 6), expected_bias = dbias;
-      kernel::linear_backward_weight(rows, in, out, x.data(), dy.data(), expected_weight.data(), with_bias ? expected_bias.data() : nullptr);
-      kernel::cpu::linear_backward_weight<Builtin, Isa>(rows, in, out, x.data(), dy.data(), dweight.data(), with_bias ? dbias.data() : nullptr,
-                                                        scratch.get());
+      kernel::linear_backward_weight(rows, in, out, x.data(), dy.data(), expected_weight.data(),
+                                     with_bias ? expected_bias.data() : nullptr);
+      kernel::cpu::linear_backward_weight<Builtin, Isa>(rows, in, out, x.data(), dy.data(), dweight.data(),
+                                                        with_bias ? dbias.data() : nullptr, scratch.get());
       CHECK(dweight == expected_weight);
       CHECK(dbias == expected_bias);
     }

@@ -16,6 +16,9 @@ using namespace weft::test;
 using kernel::Transpose;
 using kernel::cpu::OneDnn;
 
+constexpr auto double_speeds = kernel::cpu::product_speeds<OneDnn, simd::Native, double>();
+static_assert(double_speeds(Transpose::yes, Transpose::no, kernel::cpu::ProductSize::usual) < 100,
+              "double is never given to oneDNN");
 static_assert(kernel::cpu::Products<OneDnn, simd::Native>, "a library is a products policy");
 
 template <class Real>

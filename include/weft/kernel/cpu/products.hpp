@@ -25,8 +25,8 @@ concept Products = requires(const float* f, float* fc, const double* d, double* 
 // A policy that also adds a matrix and a row to the product as it stores it; see Builtin::gemm_add.
 template <class Policy, class Isa, class Real>
 concept AddsToProducts = requires(const Real* in, Real* c, Scratch scratch) {
-  Policy::template gemm_add<Isa, Real>(Transpose::no, Transpose::no, Index(), Index(), Index(), in, Index(), in, Index(), in, Index(), in, c,
-                                       Index(), scratch);
+  Policy::template gemm_add<Isa, Real>(Transpose::no, Transpose::no, Index(), Index(), Index(), in, Index(), in, Index(), in, Index(), in,
+                                       c, Index(), scratch);
 };
 
 // c = op(a) op(b) + from + bias, by any policy. from (m, n) and bias (n) may each be null; from may be c, with c's stride.
@@ -81,7 +81,11 @@ constexpr ProductSpeeds product_speeds() {
   }
 }
 
-// Products policy: for each product the policy that was measured to be the fastest on its class of shapes; of equals the first.
+// A policy takes a class of shapes from an earlier one only if it is faster by more than this: less is not resolved by the measurement,
+// and the first policy (Builtin) also saves the pass over c that adding a bias or a residual costs the libraries.
+inline constexpr int product_margin_percent = 5;
+
+// Products policy: for each product the policy that was measured to be the fastest on its class of shapes, the first within the margin.
 // The choice depends on the shape alone, so a run repeats; cutting a product may change who computes it, and so its bits.
 template <class... Policies>
 struct Fastest {
@@ -94,7 +98,7 @@ struct Fastest {
     const ProductSize size = product_size(m, n, k);
     std::size_t best = 0;
     for (std::size_t i = 1; i < speeds.size(); ++i) {
-      if (speeds[i](ta, tb, size) > speeds[best](ta, tb, size)) best = i;
+      if (speeds[i](ta, tb, size) * 100 > speeds[best](ta, tb, size) * (100 + product_margin_percent)) best = i;
     }
     return best;
   }
@@ -103,16 +107,20 @@ struct Fastest {
   static void gemm(Transpose ta, Transpose tb, Index m, Index n, Index k, const Real* a, Index lda, const Real* b, Index ldb,
                    bool accumulate, Real* c, Index ldc, Scratch scratch) {
     std::size_t left = chosen<Isa, Real>(ta, tb, m, n, k);
-    static_cast<void>(((left-- == 0 && (Policies::template gemm<Isa, Real>(ta, tb, m, n, k, a, lda, b, ldb, accumulate, c, ldc, scratch), true)) ||
-                       ...));
+    const auto run = [&]<class Policy>(Policy*) {
+      if (left-- == 0) Policy::template gemm<Isa, Real>(ta, tb, m, n, k, a, lda, b, ldb, accumulate, c, ldc, scratch);
+    };
+    (run(static_cast<Policies*>(nullptr)), ...);
   }
 
   template <class Isa, class Real>
   static void gemm_add(Transpose ta, Transpose tb, Index m, Index n, Index k, const Real* a, Index lda, const Real* b, Index ldb,
                        const Real* from, Index from_stride, const Real* bias, Real* c, Index ldc, Scratch scratch) {
     std::size_t left = chosen<Isa, Real>(ta, tb, m, n, k);
-    static_cast<void>(((left-- == 0 && (cpu::gemm_add<Policies, Isa, Real>(ta, tb, m, n, k, a, lda, b, ldb, from, from_stride, bias, c, ldc,
-                                                                          scratch), true)) || ...));
+    const auto run = [&]<class Policy>(Policy*) {
+      if (left-- == 0) cpu::gemm_add<Policy, Isa>(ta, tb, m, n, k, a, lda, b, ldb, from, from_stride, bias, c, ldc, scratch);
+    };
+    (run(static_cast<Policies*>(nullptr)), ...);
   }
 };
 
