@@ -58,6 +58,18 @@ WEFT_ALWAYS_INLINE inline Vector<Isa, T> with_sign(Vector<Isa, T> size, Vector<I
   return Vector<Isa, T>(Bits<Isa, T>(size) | (Bits<Isa, T>(sign) & Format<T>::sign));
 }
 
+// x, but at least or at most the bound; NaN passes.
+template <class Isa, class T>
+WEFT_ALWAYS_INLINE inline Vector<Isa, T> at_least(T bound, Vector<Isa, T> x) {
+  const Vector<Isa, T> bounds = broadcast<Isa>(bound);
+  return bounds > x ? bounds : x;
+}
+template <class Isa, class T>
+WEFT_ALWAYS_INLINE inline Vector<Isa, T> at_most(T bound, Vector<Isa, T> x) {
+  const Vector<Isa, T> bounds = broadcast<Isa>(bound);
+  return bounds < x ? bounds : x;
+}
+
 // Horner's rule, the coefficient of the highest power first.
 template <class Isa, class T, class... Rest>
 WEFT_ALWAYS_INLINE inline Vector<Isa, T> polynomial(Vector<Isa, T> x, T first, Rest... rest) {
@@ -94,9 +106,7 @@ WEFT_ALWAYS_INLINE inline ExpParts<Isa, T> exp_parts(Vector<Isa, T> x) {
 template <class Isa, class T>
 WEFT_ALWAYS_INLINE inline Vector<Isa, T> exp(Vector<Isa, T> x) {
   using F = Format<T>;
-  x = x < F::exp_least ? broadcast<Isa>(F::exp_least) : x;  // in this order, so that NaN passes
-  x = x > F::exp_most ? broadcast<Isa>(F::exp_most) : x;
-  const auto [fraction, half_scale] = exp_parts<Isa, T>(x);
+  const auto [fraction, half_scale] = exp_parts<Isa, T>(at_most<Isa, T>(F::exp_most, at_least<Isa, T>(F::exp_least, x)));
   return (fraction * T(2) + T(2)) * half_scale;
 }
 
@@ -131,7 +141,7 @@ WEFT_ALWAYS_INLINE inline Vector<Isa, T> log(Vector<Isa, T> x) {
 template <class Isa, class T>
 WEFT_ALWAYS_INLINE inline Vector<Isa, T> tanh(Vector<Isa, T> x) {
   const Vector<Isa, T> size = absolute<Isa, T>(x);
-  const auto [fraction, half_scale] = exp_parts<Isa, T>((size > Format<T>::tanh_most ? broadcast<Isa>(Format<T>::tanh_most) : size) * T(2));
+  const auto [fraction, half_scale] = exp_parts<Isa, T>(at_most<Isa, T>(Format<T>::tanh_most, size) * T(2));
   const Vector<Isa, T> scale = half_scale + half_scale, less_one = scale * fraction + (scale - T(1));
   return with_sign<Isa, T>(less_one / (less_one + T(2)), x);
 }

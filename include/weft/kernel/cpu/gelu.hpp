@@ -25,8 +25,7 @@ template <class Isa, class Real>
 inline void gelu_tanh_backward(Index n, const Real* x, const Real* dy, Real* dx) {
   map<Isa>(n, x, dy, dx, [](auto v, auto gradient) WEFT_ALWAYS_INLINE {
     // Beyond ±10 the slope is 0 or 1 in either type, and exp(-2u) would leave float's range.
-    v = v > Real(10) ? simd::broadcast<Isa>(Real(10)) : v;
-    v = v < Real(-10) ? simd::broadcast<Isa>(Real(-10)) : v;
+    v = simd::at_most<Isa, Real>(Real(10), simd::at_least<Isa, Real>(Real(-10), v));
     const auto square = v * v, decay = simd::exp<Isa, Real>(v * (gelu_linear_factor<Real> + gelu_cubic_factor<Real> * square));
     const auto s = Real(1) / (Real(1) + decay);  // 1 - s = decay · s, without cancellation
     return gradient * (s - v * (decay * s) * s * (gelu_linear_factor<Real> + Real(3) * gelu_cubic_factor<Real> * square));

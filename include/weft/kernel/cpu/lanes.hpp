@@ -85,9 +85,11 @@ WEFT_ALWAYS_INLINE inline Real row_maximum(Index width, const Real* x) {
     first = larger(simd::load<Isa>(x + i), first);
     second = larger(simd::load<Isa>(x + i + lanes), second);
   }
-  for (; i < width; i += lanes) {
-    first = larger(i + lanes <= width ? simd::load<Isa>(x + i) : simd::load_first<Isa>(x + i, width - i, least), first);
+  if (i + lanes <= width) {
+    first = larger(simd::load<Isa>(x + i), first);
+    i += lanes;
   }
+  if (i < width) second = larger(simd::load_first<Isa>(x + i, width - i, least), second);
   return simd::folded_maximum<Isa, Real>(larger(first, second));
 }
 

@@ -35,51 +35,76 @@ WEFT_ALWAYS_INLINE inline Wide<simd::Avx512> multiply_lower_halves(Wide<simd::Av
 #endif
 #endif
 
-// The blocks number … number + lanes - 1 of a stream, in their order, to `out` (4 · lanes words).
+// One Philox block in each lane: its words in the lower halves of four registers, anything in the upper halves.
 template <class Isa>
-inline void write_blocks(const random::Words& words, std::uint64_t number, std::uint32_t* out) {
-  constexpr Index lanes = simd::lanes<Isa, std::uint64_t>;
-  const random::PhiloxBlock start = words.counter(number);
-  random::PhiloxKey key = words.key();
-  std::uint64_t numbers[lanes];
-  for (Index i = 0; i < lanes; ++i) numbers[i] = number + std::uint64_t(i);
-  Wide<Isa> word_0 = simd::load<Isa>(static_cast<const std::uint64_t*>(numbers)), word_1 = word_0 >> 32;
-  Wide<Isa> word_2 = Wide<Isa>{} + start.word[2], word_3 = Wide<Isa>{} + start.word[3];
-  const Wide<Isa> factor_0 = Wide<Isa>{} + random::philox_multiplier_0, factor_1 = Wide<Isa>{} + random::philox_multiplier_1;
+struct PhiloxLanes {
+  static constexpr Index lanes = simd::lanes<Isa, std::uint64_t>;
+  Wide<Isa> word[4];
+
+  // The counters of the blocks number, number + 1, … of a stream.
+  WEFT_ALWAYS_INLINE PhiloxLanes(const random::PhiloxBlock& counter, std::uint64_t number) {
+    static constexpr std::uint64_t places[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    word[0] = simd::load<Isa>(places) + number;
+    word[1] = word[0] >> 32;
+    word[2] = Wide<Isa>{} + counter.word[2];
+    word[3] = Wide<Isa>{} + counter.word[3];
+  }
+
+  WEFT_ALWAYS_INLINE void round(std::uint32_t key_0, std::uint32_t key_1) {
+    const Wide<Isa> first = multiply_lower_halves(word[0], Wide<Isa>{} + random::philox_multiplier_0);
+    const Wide<Isa> second = multiply_lower_halves(word[2], Wide<Isa>{} + random::philox_multiplier_1);
+    word[0] = (second >> 32) ^ word[1] ^ key_0;
+    word[2] = (first >> 32) ^ word[3] ^ key_1;
+    word[1] = second;
+    word[3] = first;
+  }
+
+  // Block by block. The lower half of a lane comes first in memory: x86 and ARM are little-endian.
+  WEFT_ALWAYS_INLINE void store(std::uint32_t* out) const {
+    const Wide<Isa> lower = (word[0] & 0xffffffffu) | (word[1] << 32), upper = (word[2] & 0xffffffffu) | (word[3] << 32);
+    Wide<Isa> pairs[2];
+    if constexpr (lanes == 2) {
+      pairs[0] = __builtin_shufflevector(lower, upper, 0, 2);
+      pairs[1] = __builtin_shufflevector(lower, upper, 1, 3);
+    } else if constexpr (lanes == 4) {
+      pairs[0] = __builtin_shufflevector(lower, upper, 0, 4, 1, 5);
+      pairs[1] = __builtin_shufflevector(lower, upper, 2, 6, 3, 7);
+    } else {
+      pairs[0] = __builtin_shufflevector(lower, upper, 0, 8, 1, 9, 2, 10, 3, 11);
+      pairs[1] = __builtin_shufflevector(lower, upper, 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+    __builtin_memcpy(out, pairs, sizeof pairs);
+  }
+};
+
+// As many words as write_blocks makes: two sets of blocks in flight, because a round is a chain of latencies.
+template <class Isa> inline constexpr Index words_at_once = 2 * 4 * PhiloxLanes<Isa>::lanes;
+
+// The blocks number, number + 1, … of a stream in their order to `out` (words_at_once).
+template <class Isa>
+WEFT_ALWAYS_INLINE inline void write_blocks(const random::PhiloxBlock& counter, random::PhiloxKey key, std::uint64_t number, std::uint32_t* out) {
+  PhiloxLanes<Isa> first(counter, number), second(counter, number + std::uint64_t(first.lanes));
   for (int round = 0; round < random::philox_rounds; ++round) {
-    const Wide<Isa> first = multiply_lower_halves(word_0, factor_0);
-    const Wide<Isa> second = multiply_lower_halves(word_2, factor_1);
-    word_0 = (second >> 32) ^ word_1 ^ key.word[0];
-    word_2 = (first >> 32) ^ word_3 ^ key.word[1];
-    word_1 = second;  // with an upper half that nobody reads
-    word_3 = first;
+    first.round(key.word[0], key.word[1]);
+    second.round(key.word[0], key.word[1]);
     key = {{key.word[0] + random::philox_increment_0, key.word[1] + random::philox_increment_1}};
   }
-  const Wide<Isa> lower = (word_0 & 0xffffffffu) | (word_1 << 32), upper = (word_2 & 0xffffffffu) | (word_3 << 32);
-  Wide<Isa> pairs[2];
-  if constexpr (lanes == 2) {
-    pairs[0] = __builtin_shufflevector(lower, upper, 0, 2);
-    pairs[1] = __builtin_shufflevector(lower, upper, 1, 3);
-  } else if constexpr (lanes == 4) {
-    pairs[0] = __builtin_shufflevector(lower, upper, 0, 4, 1, 5);
-    pairs[1] = __builtin_shufflevector(lower, upper, 2, 6, 3, 7);
-  } else {
-    pairs[0] = __builtin_shufflevector(lower, upper, 0, 8, 1, 9, 2, 10, 3, 11);
-    pairs[1] = __builtin_shufflevector(lower, upper, 4, 12, 5, 13, 6, 14, 7, 15);
-  }
-  __builtin_memcpy(out, pairs, sizeof pairs);  // the lower half of a lane comes first in memory: x86 and ARM are little-endian
+  first.store(out);
+  second.store(out + words_at_once<Isa> / 2);
 }
 
 // out[i] = words[first + i] for i < count.
 template <class Isa>
 inline void write_words(const random::Words& words, std::uint64_t first, Index count, std::uint32_t* out) {
-  constexpr Index group = 4 * simd::lanes<Isa, std::uint64_t>;
+  constexpr Index group = words_at_once<Isa>;
+  const random::PhiloxBlock counter = words.counter(0);  // copies: `out` might be thought to overlap what `words` refers to
+  const random::PhiloxKey key = words.key();
   Index i = 0;
   for (; i < count && (first + std::uint64_t(i)) % 4 != 0; ++i) out[i] = words[first + std::uint64_t(i)];
-  for (; i + group <= count; i += group) write_blocks<Isa>(words, (first + std::uint64_t(i)) / 4, out + i);
+  for (; i + group <= count; i += group) write_blocks<Isa>(counter, key, (first + std::uint64_t(i)) / 4, out + i);
   if (i < count) {
     std::uint32_t rest[group];
-    write_blocks<Isa>(words, (first + std::uint64_t(i)) / 4, rest);
+    write_blocks<Isa>(counter, key, (first + std::uint64_t(i)) / 4, rest);
     std::copy_n(rest, count - i, out + i);
   }
 }
