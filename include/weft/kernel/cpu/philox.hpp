@@ -30,7 +30,7 @@ WEFT_ALWAYS_INLINE inline Wide<simd::Avx2> multiply_lower_halves(Wide<simd::Avx2
 #if defined(__AVX512F__)
 WEFT_ALWAYS_INLINE inline Wide<simd::Avx512> multiply_lower_halves(Wide<simd::Avx512> a, Wide<simd::Avx512> b) {
   typedef long long Products __attribute__((vector_size(64)));
-  return Wide<simd::Avx512>(__builtin_ia32_pmuludq512_mask(Multiplicand<64>::type(a), Multiplicand<64>::type(b), Products{}, -1));
+  return Wide<simd::Avx512>(__builtin_ia32_pmuludq512_mask(Multiplicand<64>::type(a), Multiplicand<64>::type(b), Products{}, 0xff));
 }
 #endif
 #endif
