@@ -88,7 +88,7 @@ inline void write_tokens(const std::string& path, std::span<const std::int32_t> 
   }
   const std::string beside = path + ".part";
   std::FILE* file = std::fopen(beside.c_str(), "wb");
-  bool written = file && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  bool written = file && (bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size());
   int reason = errno;
   if (file && std::fclose(file) != 0 && written) written = false, reason = errno;
   if (written && std::rename(beside.c_str(), path.c_str()) != 0) written = false, reason = errno;

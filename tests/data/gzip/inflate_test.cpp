@@ -28,7 +28,7 @@ std::string inflate_all(const std::string& packed, std::size_t step = 7) {
 
 TEST_CASE("inflater_gives_back_what_was_packed_in_any_steps") {
   const std::string text = "weft and warp, weft and warp, and again weft and warp";
-  for (std::size_t step : {1, 3, 53, 1000}) CHECK(inflate_all(gzip_bytes(text), step) == text);
+  for (std::size_t step : {1u, 3u, 53u, 1000u}) CHECK(inflate_all(gzip_bytes(text), step) == text);
   CHECK(inflate_all(gzip_bytes("")).empty());
 }
 
