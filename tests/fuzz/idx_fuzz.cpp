@@ -13,8 +13,7 @@ void read_all(Read&& read) {
     for (weft::Index i = 0; i < array.num_items(); ++i)
       for (std::uint8_t byte : array.item(i)) sum += byte;
     if (sum > 255u * unsigned(array.header().payload_bytes())) __builtin_trap();
-  } catch (const weft::Error&) {
-  }
+  } catch (const weft::Error&) {}
 }
 }  // namespace
 

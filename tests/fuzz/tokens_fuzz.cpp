@@ -10,7 +10,8 @@
 namespace {
 // One epoch through a loader.
 void read_all(const weft::data::TokenSequence& tokens, weft::Index sequence, weft::data::WindowStarts starts) {
-  weft::data::Loader<weft::data::TokenWindows> loader({tokens, sequence, starts}, {.global_batch = 4, .micro_batch = 3, .epochs = 1, .epoch_items = 1});
+  weft::data::Loader<weft::data::TokenWindows> loader({tokens, sequence, starts},
+                                                      {.global_batch = 4, .micro_batch = 3, .epochs = 1, .epoch_items = 1});
   std::vector<std::int32_t> inputs(std::size_t(3 * sequence)), targets(inputs.size());
   while (!loader.done())
     for (weft::Index micros = loader.begin_step(); micros > 0; --micros) {
@@ -30,14 +31,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const FileBytes file = bytes_in_memory({reinterpret_cast<const char*>(data) + 4, size - 4}, "fuzz");
   try {
     read_all(tokens_of(file, format, vocabulary), sequence, starts);
-  } catch (const weft::Error&) {
-  }
+  } catch (const weft::Error&) {}
   try {
     const CharacterOptions options{.capacity = vocabulary, .excess = ExcessCharacters(data[0] / 4 % 2), .replacement = char(data[1])};
     const auto characters = CharacterVocabulary::of_text(file, options);
     if (characters.size() > options.capacity) __builtin_trap();
     read_all(characters.tokens(file), sequence, starts);
-  } catch (const weft::Error&) {
-  }
+  } catch (const weft::Error&) {}
   return 0;
 }
