@@ -26,7 +26,9 @@ using Isa = simd::Native;
 using Products = kernel::cpu::Builtin;
 
 constexpr Index images = 64;
-struct Line { alignas(alignment_bytes) std::byte bytes[alignment_bytes]; };
+struct Line {
+  alignas(alignment_bytes) std::byte bytes[alignment_bytes];
+};
 
 // Memory of a tensor, aligned as an arena's.
 class Tensor {
@@ -94,26 +96,33 @@ void measure(benchmark::State& state, const char* unit, double work, Kernel&& ke
 enum class Pass { forward, backward_input, backward_weight };
 
 void convolution(benchmark::State& state, Conv2dSizes s, Pass pass) {
-  Tensor x(images * s.in_channels * s.in_plane()), y(images * s.out_channels * s.out_plane()), weight(s.out_channels * s.patch()), bias(s.out_channels);
+  Tensor x(images * s.in_channels * s.in_plane()), y(images * s.out_channels * s.out_plane()), weight(s.out_channels * s.patch()),
+      bias(s.out_channels);
   Tensor dweight(weight.elems()), dbias(bias.elems());
   const double flops = 2.0 * double(images * s.out_channels * s.out_plane() * s.patch());
-  measure(state, "GFLOP/s", flops, [&] {
-    using namespace kernel::cpu;
-    if (pass == Pass::forward) conv2d_forward<Products, Isa>(images, s, x.data(), weight.data(), bias.data(), y.data(), scratch);
-    if (pass == Pass::backward_input) conv2d_backward_input<Products, Isa>(images, s, y.data(), weight.data(), x.data(), scratch);
-    if (pass == Pass::backward_weight) conv2d_backward_weight<Products, Isa>(images, s, x.data(), y.data(), dweight.data(), dbias.data(), scratch);
-    benchmark::ClobberMemory();
-  }, [&] { return multiply_add(Index(flops / 12 / 2 / double(simd::lanes<Isa, float>) / 2)); });
+  measure(
+      state, "GFLOP/s", flops,
+      [&] {
+        using namespace kernel::cpu;
+        if (pass == Pass::forward) conv2d_forward<Products, Isa>(images, s, x.data(), weight.data(), bias.data(), y.data(), scratch);
+        if (pass == Pass::backward_input) conv2d_backward_input<Products, Isa>(images, s, y.data(), weight.data(), x.data(), scratch);
+        if (pass == Pass::backward_weight)
+          conv2d_backward_weight<Products, Isa>(images, s, x.data(), y.data(), dweight.data(), dbias.data(), scratch);
+        benchmark::ClobberMemory();
+      },
+      [&] { return multiply_add(Index(flops / 12 / 2 / double(simd::lanes<Isa, float>) / 2)); });
 }
 
 template <class Kernel>
 void memory_bound(benchmark::State& state, double bytes, Kernel&& kernel) {
   Tensor from(Index(bytes / 8)), to(Index(bytes / 8));
-  measure(state, "GB/s", bytes, [&] { kernel(), benchmark::ClobberMemory(); }, [&] {
-    std::memcpy(to.data(), from.data(), std::size_t(from.elems()) * 4);
-    benchmark::ClobberMemory();
-    return double(from.elems()) * 8;
-  });
+  measure(
+      state, "GB/s", bytes, [&] { kernel(), benchmark::ClobberMemory(); },
+      [&] {
+        std::memcpy(to.data(), from.data(), std::size_t(from.elems()) * 4);
+        benchmark::ClobberMemory();
+        return double(from.elems()) * 8;
+      });
 }
 
 constexpr Index channels = 32, plane = 28 * 28, elems = images * channels * plane;
@@ -122,13 +131,15 @@ constexpr Pool2dSizes pool{channels, 28, 28, 2, 2, 0};
 void max_pool_forward(benchmark::State& state) {
   Tensor x(elems), y(elems / 4);
   std::vector<std::int32_t> argmax(std::size_t(elems / 4));
-  memory_bound(state, 4.0 * double(elems) * 1.5, [&] { kernel::cpu::max_pool2d_forward<Isa>(images, pool, x.data(), y.data(), argmax.data()); });
+  memory_bound(state, 4.0 * double(elems) * 1.5,
+               [&] { kernel::cpu::max_pool2d_forward<Isa>(images, pool, x.data(), y.data(), argmax.data()); });
 }
 void max_pool_backward(benchmark::State& state) {
   Tensor x(elems), y(elems / 4);
   std::vector<std::int32_t> argmax(std::size_t(elems / 4));
   kernel::cpu::max_pool2d_forward<Isa>(images, pool, x.data(), y.data(), argmax.data());
-  memory_bound(state, 4.0 * double(elems) * 1.5, [&] { kernel::cpu::max_pool2d_backward<Isa>(images, pool, argmax.data(), y.data(), x.data()); });
+  memory_bound(state, 4.0 * double(elems) * 1.5,
+               [&] { kernel::cpu::max_pool2d_backward<Isa>(images, pool, argmax.data(), y.data(), x.data()); });
 }
 void average_pool_forward(benchmark::State& state) {
   Tensor x(elems), y(elems / 4);
@@ -142,7 +153,8 @@ void average_pool_backward(benchmark::State& state) {
 void batch_norm_statistics(benchmark::State& state) {
   Tensor x(elems);
   std::vector<double> sums(2 * channels);
-  memory_bound(state, 4.0 * double(elems), [&] { kernel::cpu::batch_norm2d_statistics<Isa>(images, channels, plane, x.data(), sums.data()); });
+  memory_bound(state, 4.0 * double(elems),
+               [&] { kernel::cpu::batch_norm2d_statistics<Isa>(images, channels, plane, x.data(), sums.data()); });
 }
 void batch_norm_forward(benchmark::State& state) {
   Tensor x(elems), y(elems), c(channels);
@@ -154,27 +166,34 @@ void batch_norm_backward_statistics(benchmark::State& state) {
   Tensor x(elems), dy(elems), c(channels), dgain(channels), dshift(channels);
   std::vector<double> sums(2 * channels);
   memory_bound(state, 8.0 * double(elems), [&] {
-    kernel::cpu::batch_norm2d_backward_statistics<Isa>(images, channels, plane, x.data(), c.data(), c.data(), dy.data(), sums.data(), dgain.data(), dshift.data());
+    kernel::cpu::batch_norm2d_backward_statistics<Isa>(images, channels, plane, x.data(), c.data(), c.data(), dy.data(), sums.data(),
+                                                       dgain.data(), dshift.data());
   });
 }
 void batch_norm_backward(benchmark::State& state) {
   Tensor x(elems), dy(elems), dx(elems), c(channels);
   const std::vector<double> sums(2 * channels, 1.0);
   memory_bound(state, 12.0 * double(elems), [&] {
-    kernel::cpu::batch_norm2d_backward<Isa>(images, channels, plane, x.data(), c.data(), c.data(), c.data(), dy.data(), sums.data(), double(images * plane), dx.data());
+    kernel::cpu::batch_norm2d_backward<Isa>(images, channels, plane, x.data(), c.data(), c.data(), c.data(), dy.data(), sums.data(),
+                                            double(images * plane), dx.data());
   });
 }
 
-constexpr Conv2dSizes grey_28{1, 32, 28, 28, 3, 3, 1, 1, 1, 1}, middle_28{32, 64, 28, 28, 3, 3, 1, 1, 1, 1}, middle_14{32, 64, 14, 14, 3, 3, 1, 1, 1, 1},
-    unpadded_13{32, 64, 13, 13, 3, 3, 1, 0, 1, 1}, strided_28{32, 64, 28, 28, 3, 3, 2, 1, 1, 1}, pointwise_28{32, 64, 28, 28, 1, 1, 1, 0, 1, 1},
+constexpr Conv2dSizes grey_28{1, 32, 28, 28, 3, 3, 1, 1, 1, 1}, middle_28{32, 64, 28, 28, 3, 3, 1, 1, 1, 1},
+    middle_14{32, 64, 14, 14, 3, 3, 1, 1, 1, 1}, unpadded_13{32, 64, 13, 13, 3, 3, 1, 0, 1, 1},
+    strided_28{32, 64, 28, 28, 3, 3, 2, 1, 1, 1}, pointwise_28{32, 64, 28, 28, 1, 1, 1, 0, 1, 1},
     depthwise_28{32, 32, 28, 28, 3, 3, 1, 1, 1, 32};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::pair<const char*, Conv2dSizes> layers[] = {{"1to32_28", grey_28},           {"32to64_28", middle_28},       {"32to64_14", middle_14},
-                                                        {"32to64_13_unpadded", unpadded_13}, {"32to64_28_stride2", strided_28},
-                                                        {"pointwise_28", pointwise_28},  {"depthwise_28", depthwise_28}};
+  const std::pair<const char*, Conv2dSizes> layers[] = {{"1to32_28", grey_28},
+                                                        {"32to64_28", middle_28},
+                                                        {"32to64_14", middle_14},
+                                                        {"32to64_13_unpadded", unpadded_13},
+                                                        {"32to64_28_stride2", strided_28},
+                                                        {"pointwise_28", pointwise_28},
+                                                        {"depthwise_28", depthwise_28}};
   const std::pair<const char*, Pass> passes[] = {
       {"/forward", Pass::forward}, {"/backward_input", Pass::backward_input}, {"/backward_weight", Pass::backward_weight}};
   for (const auto& [layer, sizes] : layers) {
@@ -182,9 +201,14 @@ int main(int argc, char** argv) {
       benchmark::RegisterBenchmark((std::string("conv2d/") + layer + name).c_str(), convolution, sizes, pass)->UseManualTime();
   }
   const std::pair<const char*, void (*)(benchmark::State&)> others[] = {
-      {"max_pool2d/forward", max_pool_forward}, {"max_pool2d/backward", max_pool_backward}, {"average_pool2d/forward", average_pool_forward},
-      {"average_pool2d/backward", average_pool_backward}, {"batch_norm2d/statistics", batch_norm_statistics}, {"batch_norm2d/forward", batch_norm_forward},
-      {"batch_norm2d/backward_statistics", batch_norm_backward_statistics}, {"batch_norm2d/backward", batch_norm_backward}};
+      {"max_pool2d/forward", max_pool_forward},
+      {"max_pool2d/backward", max_pool_backward},
+      {"average_pool2d/forward", average_pool_forward},
+      {"average_pool2d/backward", average_pool_backward},
+      {"batch_norm2d/statistics", batch_norm_statistics},
+      {"batch_norm2d/forward", batch_norm_forward},
+      {"batch_norm2d/backward_statistics", batch_norm_backward_statistics},
+      {"batch_norm2d/backward", batch_norm_backward}};
   for (const auto& [name, function] : others) benchmark::RegisterBenchmark(name, function)->UseManualTime();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();

@@ -36,14 +36,16 @@ Statistics joined(const Problem& p) {
   kernel::batch_norm2d_statistics(p.first, p.channels, p.plane, p.x.data(), sums.data());
   kernel::batch_norm2d_statistics(p.second, p.channels, p.plane, p.x.data() + p.split(), sums.data());
   Statistics out{std::vector<double>(std::size_t(p.channels)), std::vector<double>(std::size_t(p.channels))};
-  kernel::batch_norm2d_finish<double>(p.channels, p.count(), sums.data(), epsilon, momentum, out.mean.data(), out.rstd.data(), nullptr, nullptr);
+  kernel::batch_norm2d_finish<double>(p.channels, p.count(), sums.data(), epsilon, momentum, out.mean.data(), out.rstd.data(), nullptr,
+                                      nullptr);
   return out;
 }
 
 std::vector<double> normalised(const Problem& p) {
   const Statistics s = joined(p);
   std::vector<double> y(p.x.size());
-  kernel::batch_norm2d_forward(p.first + p.second, p.channels, p.plane, p.x.data(), s.mean.data(), s.rstd.data(), p.gain.data(), p.shift.data(), y.data());
+  kernel::batch_norm2d_forward(p.first + p.second, p.channels, p.plane, p.x.data(), s.mean.data(), s.rstd.data(), p.gain.data(),
+                               p.shift.data(), y.data());
   return y;
 }
 
@@ -73,12 +75,12 @@ TEST_CASE("batch_norm2d_gradients_through_the_global_statistics_are_the_finite_d
   std::vector<double> sums(std::size_t(2 * p.channels), 0.0);
   Guarded<double> dgain(p.channels, 0.0), dshift(p.channels, 0.0), dx(p.elems());
   for (const auto& [images, at] : {std::pair{p.first, Index(0)}, std::pair{p.second, p.split()}}) {
-    kernel::batch_norm2d_backward_statistics(images, p.channels, p.plane, p.x.data() + at, s.mean.data(), s.rstd.data(), p.dy.data() + at, sums.data(),
-                                             dgain.data(), dshift.data());
+    kernel::batch_norm2d_backward_statistics(images, p.channels, p.plane, p.x.data() + at, s.mean.data(), s.rstd.data(), p.dy.data() + at,
+                                             sums.data(), dgain.data(), dshift.data());
   }
   for (const auto& [images, at] : {std::pair{p.first, Index(0)}, std::pair{p.second, p.split()}}) {
-    kernel::batch_norm2d_backward(images, p.channels, p.plane, p.x.data() + at, s.mean.data(), s.rstd.data(), p.gain.data(), p.dy.data() + at,
-                                  sums.data(), p.count(), dx.data() + at);
+    kernel::batch_norm2d_backward(images, p.channels, p.plane, p.x.data() + at, s.mean.data(), s.rstd.data(), p.gain.data(),
+                                  p.dy.data() + at, sums.data(), p.count(), dx.data() + at);
   }
   CHECK(largest_gradient_error(p.x, dx.values(), loss) < 1e-8);
   CHECK(largest_gradient_error(p.gain, dgain.values(), loss) < 1e-8);
@@ -101,7 +103,8 @@ TEST_CASE_TEMPLATE("batch_norm2d_finish_known_sums_give_known_statistics", Real,
 TEST_CASE("batch_norm2d_finish_without_images_leaves_the_running_statistics") {
   const double sums[] = {0, 0};
   Guarded<float> mean(1), rstd(1), running_mean(1, 10.0f), running_variance(1, 20.0f);
-  kernel::batch_norm2d_finish<float>(1, 0.0, sums, epsilon, momentum, mean.data(), rstd.data(), running_mean.data(), running_variance.data());
+  kernel::batch_norm2d_finish<float>(1, 0.0, sums, epsilon, momentum, mean.data(), rstd.data(), running_mean.data(),
+                                     running_variance.data());
   CHECK((mean[0] == 0 && std::isfinite(rstd[0]) && running_mean[0] == 10 && running_variance[0] == 20));
 }
 
@@ -111,9 +114,7 @@ TEST_CASE("batch_norm2d_finish_with_one_value_is_refused") {
   try {
     kernel::batch_norm2d_finish<float>(1, 1.0, sums, epsilon, momentum, mean.data(), rstd.data(), nullptr, nullptr);
     FAIL("not refused");
-  } catch (const Error& error) {
-    CHECK(error.id() == "batch_norm2d.count");
-  }
+  } catch (const Error& error) { CHECK(error.id() == "batch_norm2d.count"); }
 }
 
 TEST_CASE("batch_norm2d_finish_equal_values_give_no_negative_variance") {

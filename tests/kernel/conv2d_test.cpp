@@ -93,7 +93,8 @@ TEST_CASE_TEMPLATE("conv2d_parameter_gradients_are_added_to", Real, float, doubl
   const Conv2dSizes s = cases[1];
   Noise noise(3);
   const auto x = noise.values<Real>(s.in_channels * s.in_plane()), dy = noise.values<Real>(s.out_channels * s.out_plane());
-  Guarded<Real> once(weight_elems(s), Real(0)), twice(weight_elems(s), Real(0)), bias_once(s.out_channels, Real(0)), bias_twice(s.out_channels, Real(0));
+  Guarded<Real> once(weight_elems(s), Real(0)), twice(weight_elems(s), Real(0)), bias_once(s.out_channels, Real(0)),
+      bias_twice(s.out_channels, Real(0));
   kernel::conv2d_backward_weight(1, s, x.data(), dy.data(), once.data(), bias_once.data());
   for (int i = 0; i < 2; ++i) kernel::conv2d_backward_weight(1, s, x.data(), dy.data(), twice.data(), bias_twice.data());
   for (Index i = 0; i < once.size(); ++i) CHECK(twice[i] == doctest::Approx(2 * once[i]).epsilon(1e-5));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers for kernel tests: an output between guard zones, filled with NaN; inputs of exactly their size, so that sanitizers see reads beside them.
+// Buffers for kernel tests: an output between guard zones, filled with NaN; inputs of exactly their size, so that sanitizers see reads
+// beside them.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +27,17 @@ class Guarded {
   Index size() const { return count_; }
   std::vector<T> values() const { return {values_.begin() + zone, values_.end() - zone}; }
   bool guards_hold() const {
-    return std::count(values_.begin(), values_.begin() + zone, T(-77)) == zone && std::count(values_.end() - zone, values_.end(), T(-77)) == zone;
+    return std::count(values_.begin(), values_.begin() + zone, T(-77)) == zone &&
+           std::count(values_.end() - zone, values_.end(), T(-77)) == zone;
   }
 
  private:
   static constexpr Index zone = 37;
   static constexpr T poison() {
-    if constexpr (std::numeric_limits<T>::has_quiet_NaN) return std::numeric_limits<T>::quiet_NaN();
-    else return std::numeric_limits<T>::min();
+    if constexpr (std::numeric_limits<T>::has_quiet_NaN)
+      return std::numeric_limits<T>::quiet_NaN();
+    else
+      return std::numeric_limits<T>::min();
   }
   std::vector<T> values_;
   Index count_;
@@ -50,7 +54,9 @@ class Noise {
   }
   Index between(Index least, Index most) { return least + Index(bits() % std::uint64_t(most - least + 1)); }
   template <class Real>
-  Real value() { return Real(double(bits()) / double(1u << 30) - 1.0); }
+  Real value() {
+    return Real(double(bits()) / double(1u << 30) - 1.0);
+  }
   template <class Real>
   std::vector<Real> values(Index count) {
     std::vector<Real> out(std::size_t(count), Real(0));
@@ -75,7 +81,9 @@ double largest_difference(const A& a, const B& b) {
   return most;
 }
 template <class Real>
-constexpr double rounding(double terms) { return 4 * terms * double(std::numeric_limits<Real>::epsilon()); }
+constexpr double rounding(double terms) {
+  return 4 * terms * double(std::numeric_limits<Real>::epsilon());
+}
 
 // |analytic - numerical derivative of `loss` along values| for every one of values; loss() reads them.
 template <class Loss>

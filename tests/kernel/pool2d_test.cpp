@@ -11,7 +11,8 @@ using namespace weft;
 using namespace weft::test;
 
 //                                c  H  W  k  s  p
-constexpr Pool2dSizes cases[] = {{2, 6, 4, 2, 2, 0}, {1, 7, 5, 2, 2, 0}, {2, 6, 7, 3, 2, 1}, {1, 5, 5, 3, 1, 1}, {2, 7, 8, 2, 3, 1}, {3, 4, 4, 4, 4, 0}};
+constexpr Pool2dSizes cases[] = {{2, 6, 4, 2, 2, 0}, {1, 7, 5, 2, 2, 0}, {2, 6, 7, 3, 2, 1},
+                                 {1, 5, 5, 3, 1, 1}, {2, 7, 8, 2, 3, 1}, {3, 4, 4, 4, 4, 0}};
 
 }  // namespace
 
@@ -24,10 +25,10 @@ TEST_CASE("pool2d_sizes_of_known_layers_are_those_of_torch") {
 
 TEST_CASE_TEMPLATE("max_pool2d_known_image_gives_known_maxima_and_places", Real, float, double) {
   const Real nan = std::numeric_limits<Real>::quiet_NaN(), infinity = std::numeric_limits<Real>::infinity();
-  const std::vector<Real> x = {1, 5, 5, 2,  -infinity, -infinity,   //
-                               3, 4, 5, -1, -infinity, -infinity,   //
-                               nan, 9, 0, Real(-0.0), 7, nan,       //
-                               8, nan, 0, 0, nan, 7};
+  const std::vector<Real> x = {1,   5,   5, 2,          -infinity, -infinity,  //
+                               3,   4,   5, -1,         -infinity, -infinity,  //
+                               nan, 9,   0, Real(-0.0), 7,         nan,        //
+                               8,   nan, 0, 0,          nan,       7};
   const Pool2dSizes s{1, 4, 6, 2, 2, 0};
   Guarded<Real> y(6);
   Guarded<std::int32_t> argmax(6);

@@ -39,8 +39,9 @@ template <class Real>
 inline void batch_norm2d_finish(Index channels, double count, const double* sums, double epsilon, double momentum, Real* mean, Real* rstd,
                                 Real* running_mean, Real* running_variance) {
   if (count == 1) {
-    throw Error("batch_norm2d.count", "training needs more than one value a channel (images of the global batch times height times width); "
-                                      "there is 1: use a larger batch, or evaluate");
+    throw Error("batch_norm2d.count",
+                "training needs more than one value a channel (images of the global batch times height times width); "
+                "there is 1: use a larger batch, or evaluate");
   }
   for (Index c = 0; c < channels; ++c) {
     const double average = count > 0 ? sums[c] / count : 0;

@@ -71,9 +71,8 @@ inline void conv2d_backward_weight(Index batch, const Conv2dSizes& sizes, const 
   for (Index b = 0; b < batch; ++b) {
     const Real* const image = x + b * sizes.in_channels * sizes.in_plane();
     const Real* const out_gradient = dy + b * sizes.out_channels * sizes.out_plane();
-    visit_conv2d(sizes, [&](Index to, Index from, Index tap, bool inside) {
-      dweight[tap] += out_gradient[to] * (inside ? image[from] : Real(0));
-    });
+    visit_conv2d(
+        sizes, [&](Index to, Index from, Index tap, bool inside) { dweight[tap] += out_gradient[to] * (inside ? image[from] : Real(0)); });
     for (Index i = 0; dbias && i < sizes.out_channels * sizes.out_plane(); ++i) dbias[i / sizes.out_plane()] += out_gradient[i];
   }
 }

@@ -5,7 +5,8 @@
 
 namespace weft {
 
-// How many places a window that reaches over `reach` elements finds along `extent`, with `padding` more on either side; 0 if it does not fit.
+// How many places a window that reaches over `reach` elements finds along `extent`, with `padding` more on either side; 0 if it does not
+// fit.
 constexpr Index window_places(Index extent, Index reach, Index stride, Index padding) {
   const Index room = extent + 2 * padding - reach;
   return room < 0 ? 0 : room / stride + 1;

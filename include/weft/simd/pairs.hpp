@@ -19,8 +19,8 @@ inline Vector<Isa, T> load_every_second(const T* from) {
     return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14);
   } else {
     static_assert(lanes<Isa, T> == 16, "load_every_second knows registers of 2, 4, 8 and 16 lanes");
-    return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14, o + 16, o + 18, o + 20, o + 22, o + 24, o + 26,
-                                   o + 28, o + 30);
+    return __builtin_shufflevector(a, b, o, o + 2, o + 4, o + 6, o + 8, o + 10, o + 12, o + 14, o + 16, o + 18, o + 20, o + 22, o + 24,
+                                   o + 26, o + 28, o + 30);
   }
 }
 

@@ -55,7 +55,8 @@ TEST_CASE_TEMPLATE("cpu_pool2d_random_sizes_equal_the_reference", Real, float, d
   Noise noise(3);
   for (int i = 0; i < 60; ++i) {
     const Index kernel = noise.between(1, 4);
-    compare<simd::Native, Real>({noise.between(1, 3), noise.between(1, 12), noise.between(1, 12), kernel, noise.between(1, 4), noise.between(0, kernel / 2)},
-                                noise.between(0, 2), std::uint64_t(i));
+    compare<simd::Native, Real>(
+        {noise.between(1, 3), noise.between(1, 12), noise.between(1, 12), kernel, noise.between(1, 4), noise.between(0, kernel / 2)},
+        noise.between(0, 2), std::uint64_t(i));
   }
 }

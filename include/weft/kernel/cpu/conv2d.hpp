@@ -33,7 +33,8 @@ inline bool is_pointwise(const Conv2dSizes& s) { return s.kernel_height * s.kern
 // Cost: 2·B·K·out_plane·C/groups·kernel_height·kernel_width flops.
 // Errors: conv2d.scratch.
 template <class Products, class Isa, class Real>
-inline void conv2d_forward(Index batch, const Conv2dSizes& s, const Real* x, const Real* weight, const Real* bias, Real* y, Scratch scratch) {
+inline void conv2d_forward(Index batch, const Conv2dSizes& s, const Real* x, const Real* weight, const Real* bias, Real* y,
+                           Scratch scratch) {
   if (batch * s.out_channels * s.out_plane() == 0) return;
   require_conv2d_scratch(scratch);
   if (convolves_directly<Isa, Real>(s, scratch.bytes)) return direct_forward<Isa>(batch, s, x, weight, bias, y, scratch);
@@ -75,8 +76,8 @@ inline void conv2d_backward_input(Index batch, const Conv2dSizes& s, const Real*
       const Real* const gradient = dy + part * channels * plane + tile.top * s.out_width() + tile.left;
       for (Index first = 0; first < patch; first += blocks.depth) {
         const Index last = std::min(patch, first + blocks.depth);
-        Products::template gemm<Isa, Real>(Transpose::yes, Transpose::no, last - first, tile.pixels(), channels, group_weight + first, patch,
-                                           gradient, plane, false, is_pointwise(s) ? dx + part * in_elems : unfolded, blocks.stride,
+        Products::template gemm<Isa, Real>(Transpose::yes, Transpose::no, last - first, tile.pixels(), channels, group_weight + first,
+                                           patch, gradient, plane, false, is_pointwise(s) ? dx + part * in_elems : unfolded, blocks.stride,
                                            scratch_after(scratch, unfolded_bytes));
         if (!is_pointwise(s)) fold<Isa>(s, unfolded, blocks.stride, first, last, tile, dx + part * in_elems);
       }
@@ -113,8 +114,7 @@ inline void conv2d_backward_weight(Index batch, const Conv2dSizes& s, const Real
         for (Index b = 0; b < batch; ++b) {
           const Real* const in = x + (b * s.groups + group) * s.group_in_channels() * s.in_plane();
           for_each_tile(s, blocks.tile_rows, blocks.tile_columns, [&](const OutputTile& tile) {
-            const Real* const gradient =
-                dy + ((b * s.groups + group) * channels + k) * plane + tile.top * s.out_width() + tile.left;
+            const Real* const gradient = dy + ((b * s.groups + group) * channels + k) * plane + tile.top * s.out_width() + tile.left;
             if (!is_pointwise(s)) unfold<Isa>(s, in, first, first + rows, tile, unfolded, blocks.stride);
             Products::template gemm<Isa, Real>(Transpose::no, Transpose::yes, rows, num_channels, tile.pixels(),
                                                is_pointwise(s) ? in + first * plane : unfolded, blocks.stride, gradient, plane, true, sums,

@@ -13,14 +13,16 @@
 namespace weft::kernel::cpu {
 
 // The part of one plane of x that a tile of outputs reads, with its padding. Columns are sorted by their remainder modulo the stride, so
-// that what neighbouring outputs read lies side by side for any stride: element (r, q · stride + phase) is at (r · stride + phase) · pitch + q.
+// that what neighbouring outputs read lies side by side for any stride: element (r, q · stride + phase) is at
+// (r · stride + phase) · pitch + q.
 class PaddedStrip {
  public:
   template <class Isa, class Real>
   static PaddedStrip of(const Conv2dSizes& s, Index tile_rows, Index tile_columns) {
     PaddedStrip strip{s};
     strip.rows_ = (tile_rows - 1) * s.stride + (s.kernel_height - 1) * s.dilation + 1;
-    strip.pitch_ = round_up(round_up(tile_columns, simd::lanes<Isa, Real>) + (s.kernel_width - 1) * s.dilation / s.stride, simd::lanes<Isa, Real>);
+    strip.pitch_ =
+        round_up(round_up(tile_columns, simd::lanes<Isa, Real>) + (s.kernel_width - 1) * s.dilation / s.stride, simd::lanes<Isa, Real>);
     return strip;
   }
 
@@ -86,8 +88,10 @@ struct DirectBlocks {
   Index tile_rows, tile_columns, num_taps;
 
   explicit DirectBlocks(const Conv2dSizes& s)
-      : strip(PaddedStrip::of<Isa, Real>(s, 1, std::min<Index>(s.out_width(), 512))), tile_rows(1),
-        tile_columns(std::min<Index>(s.out_width(), 512)), num_taps(s.kernel_height * s.kernel_width) {
+      : strip(PaddedStrip::of<Isa, Real>(s, 1, std::min<Index>(s.out_width(), 512))),
+        tile_rows(1),
+        tile_columns(std::min<Index>(s.out_width(), 512)),
+        num_taps(s.kernel_height * s.kernel_width) {
     if (tile_columns < s.out_width()) return;
     const Index cached_elems = 32 * KiB / Index(sizeof(Real)), row_elems = std::max<Index>(strip.output_pitch(), 1);
     tile_rows = std::clamp<Index>(cached_elems / row_elems, 1, s.out_height());
@@ -137,7 +141,8 @@ inline void direct_row(Index width, const Real* x, const Index* taps, Index num_
 }
 
 template <class Isa, class Real>
-inline void direct_forward(Index batch, const Conv2dSizes& s, const Real* x, const Real* weight, const Real* bias, Real* y, Scratch scratch) {
+inline void direct_forward(Index batch, const Conv2dSizes& s, const Real* x, const Real* weight, const Real* bias, Real* y,
+                           Scratch scratch) {
   const DirectBlocks<Isa, Real> blocks(s);
   const Index *const taps = blocks.taps(scratch), num_taps = blocks.num_taps, out_plane = s.out_plane();
   Real* const strip = blocks.x_strip(scratch);

@@ -44,16 +44,20 @@ inline void for_each_tile(const Conv2dSizes& s, Index tile_rows, Index tile_colu
 
 // What one row of the unfolded matrix, within a tile, reads of x's plane.
 struct UnfoldedRow {
-  Index plane;            // c
-  Index down, right;      // element (oy · stride + down, ox · stride + right) belongs to pixel (oy, ox)
+  Index plane;                // c
+  Index down, right;          // element (oy · stride + down, ox · stride + right) belongs to pixel (oy, ox)
   InsideRange rows, columns;  // the pixels for which it is inside the image
-  bool shifted;           // the pixels' elements lie one after the other, also from row to row: x is as wide as y
+  bool shifted;               // the pixels' elements lie one after the other, also from row to row: x is as wide as y
 };
 inline UnfoldedRow unfolded_row(const Conv2dSizes& s, Index row, const OutputTile& tile) {
   const Index taps = s.kernel_height * s.kernel_width, tap = row % taps;
   const Index down = tap / s.kernel_width * s.dilation - s.padding, right = tap % s.kernel_width * s.dilation - s.padding;
-  return {row / taps, down, right, inside_range(tile.top, tile.bottom, s.stride, down, s.height),
-          inside_range(tile.left, tile.right, s.stride, right, s.width), s.stride == 1 && tile.right - tile.left == s.width};
+  return {row / taps,
+          down,
+          right,
+          inside_range(tile.top, tile.bottom, s.stride, down, s.height),
+          inside_range(tile.left, tile.right, s.stride, right, s.width),
+          s.stride == 1 && tile.right - tile.left == s.width};
 }
 
 // The part of a shifted row that is one run: pixels [begin, end) counted over the plane, without those that would read beside it.
