@@ -11,6 +11,7 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <mutex>
 #include <vector>
 
