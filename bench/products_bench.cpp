@@ -18,13 +18,11 @@
 
 #include <weft/kernel/cpu/gemm.hpp>
 #include <weft/kernel/cpu/products.hpp>
-#if defined(WEFT_BENCH_CBLAS) && __has_include(<cblas.h>)
+#if defined(WEFT_HAS_CBLAS)   // the target weft::cblas says so
 #include <weft/kernel/cblas/products.hpp>
-#define WEFT_CBLAS_CANDIDATE
 #endif
-#if defined(WEFT_BENCH_ONEDNN) && __has_include(<dnnl.h>)
+#if defined(WEFT_HAS_ONEDNN)
 #include <weft/kernel/onednn/products.hpp>
-#define WEFT_ONEDNN_CANDIDATE
 #endif
 
 extern "C" __attribute__((weak)) char* openblas_get_corename(void);
@@ -77,10 +75,10 @@ struct Candidate {
   bool library;
 };
 using Chooser = cpu::Fastest<cpu::Builtin
-#ifdef WEFT_ONEDNN_CANDIDATE
+#ifdef WEFT_HAS_ONEDNN
                              , cpu::OneDnn
 #endif
-#ifdef WEFT_CBLAS_CANDIDATE
+#ifdef WEFT_HAS_CBLAS
                              , cpu::Cblas
 #endif
                              >;
@@ -91,10 +89,10 @@ constexpr Candidate candidate(bool library) {
 constexpr Candidate candidates[] = {
     candidate<cpu::Builtin>(false),
     candidate<Chooser>(false),
-#ifdef WEFT_CBLAS_CANDIDATE
+#ifdef WEFT_HAS_CBLAS
     candidate<cpu::Cblas>(true),
 #endif
-#ifdef WEFT_ONEDNN_CANDIDATE
+#ifdef WEFT_HAS_ONEDNN
     candidate<cpu::OneDnn>(true),
 #endif
 };
