@@ -127,3 +127,20 @@ TEST_CASE_TEMPLATE("rule_on_an_empty_range_touches_nothing", Rule, Sgd, Adam, Ad
   rule.template update<simd::Native>(0, static_cast<double*>(nullptr), static_cast<const double*>(nullptr), static_cast<double* const*>(states), 0.1,
                                      UpdateStep{.rate = 0.1});
 }
+
+// Gradients of zero for long, as a table has for tokens that no batch holds.
+TEST_CASE_TEMPLATE("rule_whose_state_fades_away_ends_at_zero_and_not_at_a_denormal_number", Rule, Sgd, Adam, AdamW) {
+  float p[3] = {1, 1, 1}, first[3] = {0, 0, 0}, second[3] = {0, 0, 0};
+  float* states[] = {first, second};
+  Rule rule{};
+  if constexpr (requires { rule.momentum; }) rule.momentum = 0.9;
+  else rule.beta2 = 0.9;
+  for (int u = 1; u <= 1000; ++u) {
+    const float gradient = u == 1 ? 0.5F : 0.0F, g[3] = {gradient, -gradient, 0};
+    rule.template update<simd::Native>(3, p, static_cast<const float*>(g), static_cast<float* const*>(states), 0, UpdateStep{.rate = 0.01, .number = u});
+    for (int i : {0, 1, 2}) REQUIRE((first[i] == 0 || std::isnormal(first[i])));
+    for (int i : {0, 1, 2}) REQUIRE((second[i] == 0 || std::isnormal(second[i])));
+  }
+  CHECK((first[0] == 0 && first[1] == 0 && second[0] == 0));
+  CHECK(p[0] < 1);
+}

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "weft/kernel/cpu/lanes.hpp"
+#include "weft/optim/faded.hpp"
 #include "weft/optim/optimizer.hpp"
 
 namespace weft {
@@ -45,11 +46,12 @@ struct Sgd {
       return;
     }
     Real* const buffer = states[0];
+    constexpr Real least = std::numeric_limits<Real>::min();
     const bool first = step.number == 1, looks_ahead = nesterov;
     kernel::cpu::for_lanes<Isa, Real>(n, [=](Index i, auto count) WEFT_ALWAYS_INLINE {
       const auto p = get<Isa>(static_cast<const Real*>(parameters + i), count);
       const auto g = get<Isa>(gradients + i, count) * gradient_scale + decay_rate * p;
-      const auto b = first ? g : kept * get<Isa>(static_cast<const Real*>(buffer + i), count) + g;
+      const auto b = first ? g : faded_to_zero(kept * get<Isa>(static_cast<const Real*>(buffer + i), count) + g, least);
       put<Isa>(buffer + i, b, count);
       put<Isa>(parameters + i, p - step_rate * (looks_ahead ? g + kept * b : b), count);
     });
