@@ -83,7 +83,7 @@ constexpr ProductSpeeds product_speeds() {
 
 // A policy takes a class of shapes from an earlier one only if it is faster by more than this: less is not resolved by the measurement,
 // and the first policy (Builtin) also saves the pass over c that adding a bias or a residual costs the libraries.
-inline constexpr int product_margin_percent = 5;
+inline constexpr int product_margin_percent = 2;
 
 // Products policy: for each product the policy that was measured to be the fastest on its class of shapes, the first within the margin.
 // The choice depends on the shape alone, so a run repeats; cutting a product may change who computes it, and so its bits.
