@@ -31,23 +31,31 @@ int train(const Options& options, const weft::data::CharacterVocabulary& vocabul
   using Recipe = weft::Recipe<weft::Fp32, weft::SoftmaxCrossEntropy<>, weft::AdamW>;
   using Executor = weft::Cpu<weft::kernel::cpu::Builtin>;
 
+  // [plan]
   // Who does what: every rank holds the model and takes its part of every batch. Checked here, before anything starts.
   const weft::PlanData plan = weft::plan_at_start<Model, Recipe>(weft::mesh(weft::DataParallel{.ranks = options.ranks}),
                                                                  {.global = options.batch, .micro = options.batch / options.ranks, .sequence = gpt.sequence});
-  if (options.describe) std::printf("%s", weft::describe(plan).c_str());
+  // [plan]
+  const weft::Index before = weft::resident_bytes();  // program, libraries and text
+  if (options.describe) std::printf("%s", weft::describe(plan, before).c_str());
 
+  // [data]
   // The first 90 % to learn from, the rest to be judged by.
   const weft::data::TokenSequence tokens = vocabulary.tokens(text);
   const weft::Index split = tokens.size() * 9 / 10;
   const weft::data::TokenWindows learning(tokens.part(0, split), gpt.sequence, weft::data::WindowStarts::every_token);
   const weft::data::TokenWindows judging(tokens.part(split, tokens.size() - split), gpt.sequence);
+  // [data]
 
   const auto rank_main = [&](auto& rank) {
+    // [trainer]
     const weft::AdamW optimizer{.rate = options.rate, .beta2 = 0.99, .decay = 0.1};
     const weft::CosineRate schedule{.warm_up = std::min<weft::Index>(100, options.steps / 10), .steps = options.steps, .floor = 0.1};
     auto trainer = weft::make_trainer<Model, Recipe, Executor>(plan, rank, optimizer, schedule, {.seed = options.seed, .clip_norm = 1});
     trainer.engine().initialise(options.seed, weft::GptInitialValues{gpt.layers});
+    // [trainer]
 
+    // [fit]
     // Every rank reads its own part of each global batch from the mapped file.
     weft::data::Loader train_data(learning, {.global_batch = options.batch, .micro_batch = plan.batch.micro, .rank = rank.rank(), .ranks = options.ranks,
                                              .seed = options.seed, .order = weft::data::Order::with_replacement});
@@ -57,6 +65,7 @@ int train(const Options& options, const weft::data::CharacterVocabulary& vocabul
       return weft::data::Loader(judging, all);
     };
     const weft::FitResult fit = trainer.fit(train_data, validation, {.steps = options.steps, .evaluate_every = options.evaluate_every, .log = options.log});
+    // [fit]
     if (rank.rank() != 0) return;
 
     std::printf("validation loss %.4f after %lld steps (best %.4f), %.0f tokens/s, %.0f %% of the peak of %lld core(s), %s\n", fit.validation_loss,
@@ -69,13 +78,18 @@ int train(const Options& options, const weft::data::CharacterVocabulary& vocabul
 #endif
     }
     if (options.sample > 0) {
+      // [generate]
       std::vector<std::int32_t> sequence = vocabulary.encode(options.prompt);
       weft::Generator generator(trainer.engine());
       generator.generate(sequence, options.sample, {.temperature = options.temperature, .top_k = options.top_k, .seed = options.seed}, [](std::int32_t) {});
+      // [generate]
       std::printf("─── a sample ───\n%s\n────────────────\n", vocabulary.decode(sequence).c_str());
     }
   };
   weft::launch(int(options.ranks), rank_main);
+  std::printf("memory: at most %s, planned %s (%lld x %s, and %s of program and libraries)\n", weft::bytes_text(weft::peak_resident_bytes()).c_str(),
+              weft::bytes_text(options.ranks * plan.memory.total() + before).c_str(), static_cast<long long>(options.ranks),
+              weft::bytes_text(plan.memory.total()).c_str(), weft::bytes_text(before).c_str());
   return 0;
 }
 

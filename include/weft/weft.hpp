@@ -16,4 +16,5 @@
 #include "weft/run/balance.hpp"
 #include "weft/run/generate.hpp"
 #include "weft/run/launch.hpp"
+#include "weft/run/process_memory.hpp"
 #include "weft/run/trainer.hpp"

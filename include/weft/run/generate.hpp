@@ -52,7 +52,7 @@ class Generator {
     Index elems = 0;
     for (const LeafSite& leaf : engine.plan().graph.leaves) {
       offsets_.push_back(elems);
-      elems += engine.plan().graph.frames[std::size_t(leaf.frame)].count * engine.plan().batch.micro * capacity_ * leaf.facts.cache_elems_per_row;
+      elems += engine.plan().graph.frames[std::size_t(leaf.frame)].count * capacity_ * leaf.facts.cache_elems_per_row;
     }
     if (elems == 0) throw Error("generate.model", "generation needs a model with attention; this one has no layer that keeps keys and values");
     cache_ = Buffer(elems * Index(sizeof(Real)));

@@ -186,7 +186,7 @@ class Walker {
       call.step_state = arenas_.joins.as<Real>(place.state);
     }
     if (cache_ && leaf.facts.cache_elems_per_row > 0) {
-      call.cache = cache_ + (*cache_offsets_)[std::size_t(op.leaf)] + unit.repetition * plan_.batch.micro * cache_capacity_ * leaf.facts.cache_elems_per_row;
+      call.cache = cache_ + (*cache_offsets_)[std::size_t(op.leaf)] + unit.repetition * cache_capacity_ * leaf.facts.cache_elems_per_row;  // of one sequence
       call.cache_capacity = cache_capacity_;
     }
     call.seed = seed_, call.step = step_, call.leaf = op.leaf, call.repetition = unit.repetition, call.graph = &graph;
