@@ -5,6 +5,7 @@
 #include <weft/run/check_gradients.hpp>
 #include <weft/weft.hpp>
 
+// [layer]
 template <weft::Index C>
 struct Periodic {
   static constexpr const char* name = "periodic";  // in reports, errors and the plan's fingerprint
@@ -47,6 +48,7 @@ struct Periodic {
       }
   }
 };
+// [layer]
 
 using Model = weft::Sequential<weft::Linear<1, 16>, Periodic<16>, weft::Residual<weft::LayerNorm<16>, Periodic<16>>, weft::Linear<16, 1>>;
 constexpr weft::Batch batch{.global = 32, .micro = 8};
@@ -61,11 +63,13 @@ void fill(weft::Index step, int rank, Micro& micro) {
 }
 
 int main() {
+  // [check]
   // First the check that weft's own layers have to pass: gradients against finite differences, in float64.
   const weft::GradientCheck check =
       weft::check_gradients<Model, weft::MeanSquaredError>({.global = 8, .micro = 8}, [](auto& micro) { fill(0, 0, micro); });
   std::printf("gradient check: %lld elements, worst relative error %.1e\n", static_cast<long long>(check.num_checked), check.worst);
   if (!(check.worst < 1e-6)) throw weft::Error("custom_layer.gradient", "the layer's backward is not the derivative of its forward: " + check.where);
+  // [check]
 
   // Then train with it, on two ranks with two micro-batches each.
   using Train = weft::Plan<Model, weft::mesh(weft::DataParallel{.ranks = 2}), batch, weft::Recipe<weft::Fp32, weft::MeanSquaredError, weft::AdamW>>;

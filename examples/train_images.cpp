@@ -13,12 +13,14 @@
 
 namespace {
 
+// [model]
 template <weft::Index C, weft::Index K>
 using Stage = weft::Sequential<weft::Conv2d<C, K, weft::Conv2dOptions{.kernel = 3, .padding = 1, .bias = false}>, weft::BatchNorm2d<K>, weft::Relu,
                                weft::MaxPool2d<>>;
 
 using Cnn = weft::Sequential<weft::Input<1, 28, 28>, Stage<1, 32>, Stage<32, 64>, weft::Flatten, weft::Linear<64 * 7 * 7, 128>, weft::Relu,
                              weft::Dropout<0.25>, weft::Linear<128, 10>>;
+// [model]
 using Mlp = weft::Sequential<weft::Input<1, 28, 28>, weft::Flatten, weft::Linear<784, 512>, weft::Relu, weft::Linear<512, 256>, weft::Relu,
                              weft::Linear<256, 10>>;
 
@@ -40,11 +42,13 @@ void train(const Options& options) {
                                                                  {.global = options.batch, .micro = options.batch / options.ranks});
   if (options.describe) std::printf("%s", weft::describe(plan).c_str());
 
+  // [data]
   // Read once in this process; ranks share the pages and take their own part of every batch.
   const weft::data::IdxArray pixels = read(options, "train-images-idx3-ubyte.gz");
   const weft::data::ImageOptions images{.shape = {1, 28, 28}, .classes = 10, .scale = weft::data::pixel_scale(pixels)};
   const weft::data::LabelledImages<float> learning(pixels, read(options, "train-labels-idx1-ubyte.gz"), images);
   const weft::data::LabelledImages<float> judging(read(options, "t10k-images-idx3-ubyte.gz"), read(options, "t10k-labels-idx1-ubyte.gz"), images);
+  // [data]
 
   weft::launch(int(options.ranks), [&](auto& rank) {
     const weft::Index items = options.items > 0 ? options.items : learning.num_items();

@@ -5,7 +5,7 @@
 //   static constexpr const char* name;  static constexpr int version;
 //   static constexpr Features output(Features in);                      features of the result; {} when `in` does not fit
 //   static constexpr LayerFacts facts(Features in, Index sequence);     asked only when `in` fits
-//   template <class Context> static void forward(Context&);             see op/context.hpp for what a context offers
+//   template <class Context> static void forward(Context&);             see op/leaf_context.hpp for what a context offers
 //   template <class Context> static void backward(Context&);
 // Options that make no sense: `static constexpr bool valid`, and `static constexpr bool explain()` with a static_assert for every rule.
 // A layer whose facts join micro-batches also has statistics(Context&), joined(Context&), backward_statistics(Context&).

@@ -11,7 +11,7 @@
 
 namespace weft {
 
-// rule(path, facts) -> InitialValue for every parameter; layers' own values are rule_of_layers.
+// rule(path, facts) -> InitialValue for every parameter; the layers' own values are those of RuleOfLayers.
 struct RuleOfLayers {
   InitialValue operator()(std::string_view, const ParameterFacts& facts) const { return facts.initial; }
 };
