@@ -20,7 +20,9 @@ TEST_CASE("parameters_saved_by_the_tutorial_come_back") {
   auto trainer = weft::make_trainer<Train>(weft::SelfCommunicator{}, weft::AdamW{}, {}, {.seed = 1});
   auto other = weft::make_trainer<Train>(weft::SelfCommunicator{}, weft::AdamW{}, {}, {.seed = 2});
   const weft::Index elems = trainer.plan().graph.parameter_elems;
-  const auto equal = [&] { return std::equal(trainer.engine().parameters(), trainer.engine().parameters() + elems, other.engine().parameters()); };
+  const auto equal = [&] {
+    return std::equal(trainer.engine().parameters(), trainer.engine().parameters() + elems, other.engine().parameters());
+  };
   CHECK_FALSE(equal());
   // [save]
   weft::save(trainer.engine(), path, weft::checkpoint::path_layout());  // by one rank: each holds all parameters

@@ -23,7 +23,8 @@ struct SignSgd {
   const char* fault() const { return rate >= 0 ? nullptr : "rate is not negative"; }
 
   template <class Isa, class Real>
-  void update(weft::Index n, Real* parameters, const Real* gradients, Real* const*, double range_decay, const weft::UpdateStep& step) const {
+  void update(weft::Index n, Real* parameters, const Real* gradients, Real* const*, double range_decay,
+              const weft::UpdateStep& step) const {
     const Real kept = Real(1 - step.rate * range_decay), move = Real(step.rate);
     for (weft::Index i = 0; i < n; ++i) parameters[i] = kept * parameters[i] - move * Real((gradients[i] > 0) - (gradients[i] < 0));
   }
@@ -42,7 +43,9 @@ struct InverseRootRate {
 // log cosh (prediction - target), summed: quadratic near the target, linear far from it.
 struct LogCosh {
   static constexpr const char* name = "log_cosh";
-  static constexpr weft::Features target(weft::Features output) { return output.element == weft::Element::real ? output : weft::Features{}; }
+  static constexpr weft::Features target(weft::Features output) {
+    return output.element == weft::Element::real ? output : weft::Features{};
+  }
   static constexpr weft::Index counts_per_row(weft::Features output) { return output.elems(); }
 
   template <class Context>
