@@ -59,6 +59,7 @@ struct RefusedPlan {
   static constexpr LedgerTotals ledger() { return {}; }
   static constexpr Index num_parameters() { return 0; }
   static constexpr std::uint64_t fingerprint() { return 0; }
+  static constexpr PlanData data() { return {}; }
 };
 
 template <class Model, auto strategy, Batch batch, class RecipeType, Budget budget>
