@@ -10,8 +10,8 @@ TEST_CASE("layout_pattern_matches_any_number_and_nothing_else") {
   CHECK((matches("blocks.{i}.up.weight", "blocks.12.up.weight", number) && number == "12"));
   CHECK((matches("{i}", "0", number) && number == "0"));
   CHECK((matches("norm.gain", "norm.gain", number) && number.empty()));
-  for (const char* text : {"blocks..up.weight", "blocks.1", "blocks.x.up.weight", "blocks.1.2.up.weight", "blocks.-1.up.weight", "locks.1.up.weight",
-                           "blocks.1.up.weights", "blocks.up.weight", ""})
+  for (const char* text : {"blocks..up.weight", "blocks.1", "blocks.x.up.weight", "blocks.1.2.up.weight", "blocks.-1.up.weight",
+                           "locks.1.up.weight", "blocks.1.up.weights", "blocks.up.weight", ""})
     CHECK_FALSE(matches("blocks.{i}.up.weight", text, number));
   CHECK_FALSE(matches("ab{i}ba", "aba", number));  // beginning and end must not share characters
 }

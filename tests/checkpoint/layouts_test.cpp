@@ -131,7 +131,8 @@ TEST_CASE("gpt2_layout_accepts_masks_and_a_tied_head_that_is_equal") {
   other[0] += 1;
   tensors[tensors.size() - 2].data = reinterpret_cast<const std::byte*>(other.data());
   write_safetensors(folder.path("more"), tensors);
-  CHECK(contains(message_of([&] { load_parameters(folder.path("more"), again.tensors, gpt2_layout()); }), "lm_head.weight (differs from wte.weight"));
+  CHECK(contains(message_of([&] { load_parameters(folder.path("more"), again.tensors, gpt2_layout()); }),
+                 "lm_head.weight (differs from wte.weight"));
 }
 
 TEST_CASE("llama_layout_loads_hugging_face_names_and_saves_them_again") {
@@ -164,7 +165,8 @@ TEST_CASE("llama_layout_for_another_number_of_key_value_heads_is_refused") {
     if (tensor.path.ends_with("qkv.weight")) tensor.shape = {48, 32};
   const std::string message =
       message_of([&] { load_parameters(golden("llama_tiny.safetensors"), model.tensors, llama_layout(), {.prefix = "param/"}); });
-  CHECK(contains(message, "self_attn.k_proj.weight for blocks.0.attention.qkv.weight: expected (8, 32) floating-point, found (16, 32) float64"));
+  CHECK(contains(message,
+                 "self_attn.k_proj.weight for blocks.0.attention.qkv.weight: expected (8, 32) floating-point, found (16, 32) float64"));
 }
 
 TEST_CASE("path_layout_loads_models_by_the_names_of_the_file") {

@@ -31,10 +31,11 @@ struct Parameters {
   }
 };
 
-const Layout transposing{.title = "test",
-                         .rules = {{"b.{i}.w", "layer.{i}.w", true}, {"b.{i}.v", "layer.{i}.{x,y}.v"}, {"b.{i}.u", "layer.{i}.{q,k,v}", false, "b.{i}.w"}},
-                         .spare = {{"junk.{i}"}, {"copy", "layer.0.w"}},
-                         .prefixes = {"model."}};
+const Layout transposing{
+    .title = "test",
+    .rules = {{"b.{i}.w", "layer.{i}.w", true}, {"b.{i}.v", "layer.{i}.{x,y}.v"}, {"b.{i}.u", "layer.{i}.{q,k,v}", false, "b.{i}.w"}},
+    .spare = {{"junk.{i}"}, {"copy", "layer.0.w"}},
+    .prefixes = {"model."}};
 
 Parameters<float> small() {
   Parameters<float> p;
@@ -159,9 +160,11 @@ TEST_CASE("load_parameters_of_a_number_that_does_not_fit_is_refused_and_modifies
   const std::string message = load_complaint(folder.path("a"), wanted, path_layout());
   CHECK(contains(message, "weft[checkpoint.range]"));
   CHECK(contains(message, "tensor b, element 0"));
-  CHECK(contains(message_of([&] { save_parameters(folder.path("c"), p.tensors, path_layout(), {}, {.type = ElementType::f32}); }), "weft[checkpoint.range]"));
+  CHECK(contains(message_of([&] { save_parameters(folder.path("c"), p.tensors, path_layout(), {}, {.type = ElementType::f32}); }),
+                 "weft[checkpoint.range]"));
   CHECK_FALSE(std::filesystem::exists(folder.path("c")));
-  CHECK(contains(message_of([&] { save_parameters(folder.path("c"), p.tensors, path_layout(), {}, {.type = ElementType::i32}); }), "weft[checkpoint.type]"));
+  CHECK(contains(message_of([&] { save_parameters(folder.path("c"), p.tensors, path_layout(), {}, {.type = ElementType::i32}); }),
+                 "weft[checkpoint.type]"));
 }
 
 TEST_CASE("load_parameters_passes_over_spare_tensors_if_they_are_as_they_should") {

@@ -17,7 +17,9 @@ std::string complaint(std::string_view header, std::string_view payload = "", st
 }
 
 // A file with the one entry "a", as the text behind `"a":`.
-std::string complaint_of(const std::string& entry, std::string_view payload = "12345678") { return complaint(R"({"a":)" + entry + "}", payload); }
+std::string complaint_of(const std::string& entry, std::string_view payload = "12345678") {
+  return complaint(R"({"a":)" + entry + "}", payload);
+}
 
 }  // namespace
 
@@ -41,8 +43,9 @@ TEST_CASE("safetensors_without_tensors_is_empty") {
 }
 
 TEST_CASE("safetensors_scalar_and_empty_tensors_are_tensors") {
-  const auto file = read_bytes(safetensors_bytes(
-      R"({"b":{"dtype":"F32","shape":[3,0],"data_offsets":[0,0]},"s":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})", std::string("\0\0\x80\x3f", 4)));
+  const auto file = read_bytes(
+      safetensors_bytes(R"({"b":{"dtype":"F32","shape":[3,0],"data_offsets":[0,0]},"s":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})",
+                        std::string("\0\0\x80\x3f", 4)));
   CHECK(file.at("b").elems() == 0);
   CHECK(checkpoint::elements_of<double>(file.at("s")) == std::vector<double>{1});
 }
@@ -87,14 +90,29 @@ TEST_CASE("safetensors_name_that_stands_twice_is_refused") {
 }
 
 TEST_CASE("safetensors_entry_that_is_not_a_tensor_is_refused") {
-  for (const char* entry : {"1", "null", "true", "\"x\"", "[]", "1.5", "-1", R"({"dtype":"U8","shape":[8]})", R"({"dtype":"U8","data_offsets":[0,8]})",
-                            R"({"shape":[8],"data_offsets":[0,8]})", R"({"dtype":"U8","shape":8,"data_offsets":[0,8]})",
-                            R"({"dtype":"U8","shape":[-8],"data_offsets":[0,8]})", R"({"dtype":"U8","shape":[8.0],"data_offsets":[0,8]})",
-                            R"({"dtype":"U8","shape":["8"],"data_offsets":[0,8]})", R"({"dtype":"U8","shape":[[8]],"data_offsets":[0,8]})",
-                            R"({"dtype":"U8","shape":[8],"data_offsets":[8]})", R"({"dtype":"U8","shape":[8],"data_offsets":[0,8,8]})",
-                            R"({"dtype":"U8","shape":[8],"data_offsets":[-1,8]})", R"({"dtype":1,"shape":[8],"data_offsets":[0,8]})",
-                            R"({"dtype":"U8","shape":[8],"data_offsets":[0,8],"x":1})", R"({"dtype":"U8","dtype":"U8","shape":[8],"data_offsets":[0,8]})",
-                            R"({"dtype":"U8","shape":[8],"data_offsets":[0,8],"shape":[8]})", R"({"dtype":"U8","shape":[8],"data_offsets":{}})",
+  for (const char* entry : {"1",
+                            "null",
+                            "true",
+                            "\"x\"",
+                            "[]",
+                            "1.5",
+                            "-1",
+                            R"({"dtype":"U8","shape":[8]})",
+                            R"({"dtype":"U8","data_offsets":[0,8]})",
+                            R"({"shape":[8],"data_offsets":[0,8]})",
+                            R"({"dtype":"U8","shape":8,"data_offsets":[0,8]})",
+                            R"({"dtype":"U8","shape":[-8],"data_offsets":[0,8]})",
+                            R"({"dtype":"U8","shape":[8.0],"data_offsets":[0,8]})",
+                            R"({"dtype":"U8","shape":["8"],"data_offsets":[0,8]})",
+                            R"({"dtype":"U8","shape":[[8]],"data_offsets":[0,8]})",
+                            R"({"dtype":"U8","shape":[8],"data_offsets":[8]})",
+                            R"({"dtype":"U8","shape":[8],"data_offsets":[0,8,8]})",
+                            R"({"dtype":"U8","shape":[8],"data_offsets":[-1,8]})",
+                            R"({"dtype":1,"shape":[8],"data_offsets":[0,8]})",
+                            R"({"dtype":"U8","shape":[8],"data_offsets":[0,8],"x":1})",
+                            R"({"dtype":"U8","dtype":"U8","shape":[8],"data_offsets":[0,8]})",
+                            R"({"dtype":"U8","shape":[8],"data_offsets":[0,8],"shape":[8]})",
+                            R"({"dtype":"U8","shape":[8],"data_offsets":{}})",
                             R"({"dtype":"U8","shape":[9223372036854775808],"data_offsets":[0,8]})",
                             R"({"dtype":"U8","shape":[8],"data_offsets":[0,99999999999999999999]})"}) {
     CAPTURE(entry);
@@ -114,14 +132,17 @@ TEST_CASE("safetensors_element_type_that_is_not_known_is_refused_with_those_that
 TEST_CASE("safetensors_bytes_that_are_not_those_of_shape_and_type_are_refused") {
   CHECK(contains(complaint_of(R"({"dtype":"F32","shape":[3],"data_offsets":[0,8]})"), "expected 12 bytes for (3) float32, found 8 bytes"));
   CHECK(contains(complaint_of(R"({"dtype":"F32","shape":[],"data_offsets":[0,8]})"), "weft[checkpoint.shape]"));
-  CHECK(contains(complaint_of(R"({"dtype":"F64","shape":[4611686018427387904,4],"data_offsets":[0,8]})"), "expected a size that can be counted"));
-  CHECK(contains(complaint_of(R"({"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,8]})"), "weft[checkpoint.shape]"));  // 2^64 is 0 mod 2^64
+  CHECK(contains(complaint_of(R"({"dtype":"F64","shape":[4611686018427387904,4],"data_offsets":[0,8]})"),
+                 "expected a size that can be counted"));
+  CHECK(contains(complaint_of(R"({"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,8]})"),
+                 "weft[checkpoint.shape]"));  // 2^64 is 0 mod 2^64
   CHECK(contains(complaint_of(R"({"dtype":"U8","shape":[9223372036854775807,0],"data_offsets":[0,8]})"), "weft[checkpoint.shape]"));
 }
 
 TEST_CASE("safetensors_places_that_overlap_leave_holes_or_lie_outside_are_refused") {
   const auto two = [](const char* a, const char* b) {
-    return complaint(std::string(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":)") + a + R"(},"b":{"dtype":"U8","shape":[4],"data_offsets":)" + b + "}}",
+    return complaint(std::string(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":)") + a +
+                         R"(},"b":{"dtype":"U8","shape":[4],"data_offsets":)" + b + "}}",
                      "12345678");
   };
   CHECK(two("[0,4]", "[4,8]") == "nothing was thrown");

@@ -8,7 +8,8 @@ using namespace weft::test;
 
 namespace {
 
-constexpr AdamW rules[] = {{.rate = 0.01}, {.rate = 0.1, .beta1 = 0.5, .beta2 = 0.9, .epsilon = 0.1}, {.rate = 0.1, .beta1 = 0, .beta2 = 0.95, .epsilon = 1e-3}};
+constexpr AdamW rules[] = {
+    {.rate = 0.01}, {.rate = 0.1, .beta1 = 0.5, .beta2 = 0.9, .epsilon = 0.1}, {.rate = 0.1, .beta1 = 0, .beta2 = 0.95, .epsilon = 1e-3}};
 
 }  // namespace
 
@@ -34,9 +35,10 @@ TEST_CASE_TEMPLATE("adamw_with_a_cut_range_gives_the_same_bits", T, WEFT_TEST_IS
 
 // By torch.optim.AdamW in float64.
 TEST_CASE_TEMPLATE("adamw_gives_the_sequences_of_torch", Real, float, double) {
-  compare_sequence<Real>(AdamW{.rate = 0.1, .beta2 = 0.99, .decay = 0.05},
-                         {{0.895000002, -0.6462500005}, {0.9346742826906113, -0.5856392707833553}, {0.8961776341407618, -0.5382588302484774},
-                          {0.8609563274898417, -0.4672910682166661}});
+  compare_sequence<Real>(AdamW{.rate = 0.1, .beta2 = 0.99, .decay = 0.05}, {{0.895000002, -0.6462500005},
+                                                                            {0.9346742826906113, -0.5856392707833553},
+                                                                            {0.8961776341407618, -0.5382588302484774},
+                                                                            {0.8609563274898417, -0.4672910682166661}});
   compare_sequence<Real>(AdamW{.rate = 0.1, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 0.5, .decay = 0.2},
                          {{0.93, -0.655}, {0.9437269625223953, -0.6025794184548934}, {0.896600165055384, -0.563445067387257},
                           {0.8552853235451603, -0.49610908713188673}});
@@ -47,7 +49,8 @@ TEST_CASE_TEMPLATE("adamw_in_its_first_update_moves_by_the_rate", Real, float, d
   for (Real gradient : {Real(-1e-4), Real(3), Real(1e6)}) {
     Real p = 1, m = 0, v = 0;
     Real* states[] = {&m, &v};
-    AdamW{.epsilon = 0}.update<simd::Native>(1, &p, static_cast<const Real*>(&gradient), static_cast<Real* const*>(states), 0, {.rate = 0.25});
+    AdamW{.epsilon = 0}.update<simd::Native>(1, &p, static_cast<const Real*>(&gradient), static_cast<Real* const*>(states), 0,
+                                             {.rate = 0.25});
     CHECK(double(p) == doctest::Approx(gradient > 0 ? 0.75 : 1.25).epsilon(rounding<Real>(4)));
   }
 }

@@ -78,7 +78,8 @@ static_assert(!Optimizer<Joined<Named, Counted, Rated, Checked, UpdatesFloatOnly
 static_assert(!Optimizer<Joined<Named, Counted, Rated, Checked, UpdatesItself>>, "a rule has no state of its own");
 static_assert(!Optimizer<int>, "not even a class");
 
-static_assert(explain_optimizer<Sgd>() && explain_optimizer<Adam>() && explain_optimizer<AdamW>() && explain_optimizer<Lion>(), "they all are");
+static_assert(explain_optimizer<Sgd>() && explain_optimizer<Adam>() && explain_optimizer<AdamW>() && explain_optimizer<Lion>(),
+              "they all are");
 
 // Values that a template can be given (clang 14 takes floating-point members within a class).
 template <AdamW rule>
@@ -124,8 +125,8 @@ TEST_CASE_TEMPLATE("rule_on_an_empty_range_touches_nothing", Rule, Sgd, Adam, Ad
   double* states[2] = {nullptr, nullptr};
   Rule rule{};
   if constexpr (requires { rule.momentum; }) rule.momentum = 0.9;
-  rule.template update<simd::Native>(0, static_cast<double*>(nullptr), static_cast<const double*>(nullptr), static_cast<double* const*>(states), 0.1,
-                                     UpdateStep{.rate = 0.1});
+  rule.template update<simd::Native>(0, static_cast<double*>(nullptr), static_cast<const double*>(nullptr),
+                                     static_cast<double* const*>(states), 0.1, UpdateStep{.rate = 0.1});
 }
 
 // Gradients of zero for long, as a table has for tokens that no batch holds.
@@ -137,7 +138,8 @@ TEST_CASE_TEMPLATE("rule_whose_state_fades_away_ends_at_zero_and_not_at_a_denorm
   else rule.beta2 = 0.9;
   for (int u = 1; u <= 1000; ++u) {
     const float gradient = u == 1 ? 0.5F : 0.0F, g[3] = {gradient, -gradient, 0};
-    rule.template update<simd::Native>(3, p, static_cast<const float*>(g), static_cast<float* const*>(states), 0, UpdateStep{.rate = 0.01, .number = u});
+    rule.template update<simd::Native>(3, p, static_cast<const float*>(g), static_cast<float* const*>(states), 0,
+                                       UpdateStep{.rate = 0.01, .number = u});
     for (int i : {0, 1, 2}) REQUIRE((first[i] == 0 || std::isnormal(first[i])));
     for (int i : {0, 1, 2}) REQUIRE((second[i] == 0 || std::isnormal(second[i])));
   }

@@ -18,7 +18,8 @@ struct InverseRoot {  // a user's
   double factor_at(Index applied) const { return 1 / std::sqrt(double(applied + 1)); }
 };
 
-static_assert(RateSchedule<ConstantRate> && RateSchedule<LinearRate> && RateSchedule<CosineRate> && RateSchedule<StepRate> && RateSchedule<InverseRoot>,
+static_assert(RateSchedule<ConstantRate> && RateSchedule<LinearRate> && RateSchedule<CosineRate> && RateSchedule<StepRate> &&
+                  RateSchedule<InverseRoot>,
               "schedules are schedules");
 static_assert(!RateSchedule<NoFactor>, "factor_at is asked for by name");
 static_assert(!RateSchedule<FactorThatChanges>, "a schedule has no state");

@@ -41,7 +41,9 @@ struct UpdateRange {
     return hold;
   }
   bool same_bits(const UpdateRange& other) const {
-    const auto same = [](const std::vector<Real>& a, const std::vector<Real>& b) { return std::memcmp(a.data(), b.data(), a.size() * sizeof(Real)) == 0; };
+    const auto same = [](const std::vector<Real>& a, const std::vector<Real>& b) {
+      return std::memcmp(a.data(), b.data(), a.size() * sizeof(Real)) == 0;
+    };
     bool all = same(parameters.values(), other.parameters.values());
     for (std::size_t s = 0; s < states.size(); ++s) all = all && same(states[s].values(), other.states[s].values());
     return all;
@@ -89,7 +91,8 @@ void compare_cuts(const Rule& rule) {
       const auto gradients = noise.values<Real>(n);
       const UpdateStep step{.rate = rule.rate, .gradient_scale = 0.3, .number = u};
       whole.template update<Isa>(rule, 0, n, gradients, 0.05, step);
-      for (std::size_t c = 0; c + 1 < cut.size(); ++c) pieces.template update<Isa>(rule, cut[c], cut[c + 1] - cut[c], gradients, 0.05, step);
+      for (std::size_t c = 0; c + 1 < cut.size(); ++c)
+        pieces.template update<Isa>(rule, cut[c], cut[c + 1] - cut[c], gradients, 0.05, step);
     }
     CHECK(whole.same_bits(pieces));
   }

@@ -50,17 +50,22 @@ FileParts parts_of(const std::vector<LogicalTensor<Real>>& tensors, const Layout
 
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     const LogicalTensor<Real>& tensor = tensors[t];
-    const auto fault = [&](const std::string& what) { out.faults.push_back(text_of(tensor.path, " ", shape_text(tensor.shape), " ", what)); };
+    const auto fault = [&](const std::string& what) {
+      out.faults.push_back(text_of(tensor.path, " ", shape_text(tensor.shape), " ", what));
+    };
     std::string number;
-    const auto rule = std::find_if(layout.rules.begin(), layout.rules.end(), [&](const LayoutRule& r) { return matches(r.path, tensor.path, number); });
+    const auto rule =
+        std::find_if(layout.rules.begin(), layout.rules.end(), [&](const LayoutRule& r) { return matches(r.path, tensor.path, number); });
     if (rule == layout.rules.end() && !layout.by_path) {
       fault("has no name in this layout");
       continue;
     }
     const LayoutRule own{tensor.path, tensor.path};
     const LayoutRule& used = rule == layout.rules.end() ? own : *rule;
-    const std::vector<std::string> names = rule == layout.rules.end() ? std::vector{tensor.path} : alternatives(with_number(used.name, number));
-    const Index count = Index(names.size()), rows = tensor.shape.empty() ? 1 : tensor.shape[0], columns = rows > 0 ? tensor.elems() / rows : 0;
+    const std::vector<std::string> names =
+        rule == layout.rules.end() ? std::vector{tensor.path} : alternatives(with_number(used.name, number));
+    const Index count = Index(names.size()), rows = tensor.shape.empty() ? 1 : tensor.shape[0],
+                columns = rows > 0 ? tensor.elems() / rows : 0;
     if (used.transposed && tensor.shape.size() != 2) {
       fault("is transposed in this layout, and so needs two extents");
       continue;
@@ -82,7 +87,8 @@ FileParts parts_of(const std::vector<LogicalTensor<Real>>& tensors, const Layout
     }
     Index first = 0;
     for (Index n = 0; n < count; ++n) {
-      FilePart part{names[std::size_t(n)], tensor.shape, t, first, n == 0 ? first_rows : (rows - first_rows) / (count - 1), columns, used.transposed};
+      FilePart part{names[std::size_t(n)], tensor.shape, t, first, n == 0 ? first_rows : (rows - first_rows) / (count - 1), columns,
+                    used.transposed};
       if (!part.shape.empty()) part.shape[0] = part.rows;
       if (part.transposed) std::swap(part.shape[0], part.shape[1]);
       first += part.rows;

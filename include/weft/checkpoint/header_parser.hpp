@@ -63,16 +63,19 @@ class HeaderParser {
     if (place_ == Place::before) return place_ = Place::top, true;
     if (place_ != Place::top) return unexpected("an object");
     place_ = key_ == metadata_name ? Place::metadata : Place::tensor;
-    if (place_ == Place::tensor) entries.push_back({.name = key_, .type = ElementType::none, .shape = {}}), has_type_ = has_shape_ = false, offsets_.clear();
+    if (place_ == Place::tensor)
+      entries.push_back({.name = key_, .type = ElementType::none, .shape = {}}), has_type_ = has_shape_ = false, offsets_.clear();
     return true;
   }
   bool key(std::string& text) {
     key_ = text;
     if (place_ == Place::top) {
       about_ = text;
-      if (!names_.insert(text).second) return refuse("a name stands once in a header", "each name once", text_of("\"", text, "\" again"), "checkpoint.name");
+      if (!names_.insert(text).second)
+        return refuse("a name stands once in a header", "each name once", text_of("\"", text, "\" again"), "checkpoint.name");
     } else if (place_ == Place::metadata) {
-      if (metadata.contains(text)) return refuse("a key stands once in the metadata", "each key once", text_of("\"", text, "\" again"), "checkpoint.name");
+      if (metadata.contains(text))
+        return refuse("a key stands once in the metadata", "each key once", text_of("\"", text, "\" again"), "checkpoint.name");
     } else {
       const bool again = text == "dtype" ? has_type_ : text == "shape" ? has_shape_ : text == "data_offsets" ? !offsets_.empty() : true;
       if (again) return refuse("a tensor has dtype, shape and data_offsets, each once", "one of these", text_of("\"", text, "\""));
@@ -141,7 +144,8 @@ class HeaderParser {
       case Place::metadata: return refuse("metadata are texts", "a text", found);
       case Place::shape: return refuse("the extents of a shape are integers from 0 to 2^63 - 1", "such an integer", found);
       case Place::offsets: return refuse("data_offsets are two integers from 0 to 2^64 - 1", "two such integers", found);
-      case Place::tensor: return refuse("dtype is a text, shape and data_offsets are arrays of integers", key_ == "dtype" ? "a text" : "an array", found);
+      case Place::tensor:
+        return refuse("dtype is a text, shape and data_offsets are arrays of integers", key_ == "dtype" ? "a text" : "an array", found);
       case Place::before: case Place::behind: break;
     }
     return refuse("the header of a safetensors file is one JSON object", "an object", found);

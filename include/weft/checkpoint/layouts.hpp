@@ -35,8 +35,8 @@ inline Layout gpt2_layout() {
           .prefixes = {"transformer."}};
 }
 
-// Hugging Face's LlamaForCausalLM. Queries, keys and values are three tensors, gate and up are two. A head that is tied has no tensor, or an
-// equal one.
+// Hugging Face's LlamaForCausalLM. Queries, keys and values are three tensors, gate and up are two. A head that is tied has no tensor, or
+// an equal one.
 inline Layout llama_layout() {
   return {.title = "Llama",
           .rules = {{"wte.table", "model.embed_tokens.weight"},

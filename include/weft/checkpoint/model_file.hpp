@@ -6,7 +6,8 @@
 
 namespace weft {
 
-// Anything that shows its parameters and buffers, ties once: visit(path, facts, data, gradient or null); facts.extents is a range. Engine is one.
+// Anything that shows its parameters and buffers, ties once: visit(path, facts, data, gradient or null); facts.extents is a range. Engine
+// is one.
 template <class T>
 concept ShowsParameters = requires(T& holder) {
   typename T::Real;
@@ -31,7 +32,8 @@ void save(Holder& holder, const std::string& path, const checkpoint::Layout& lay
 
 // Called by every rank, between steps. Errors: those of checkpoint::load_parameters; nothing is modified then.
 template <ShowsParameters Holder>
-checkpoint::Metadata load(Holder& holder, const std::string& path, const checkpoint::Layout& layout, const checkpoint::LoadOptions& options = {}) {
+checkpoint::Metadata load(Holder& holder, const std::string& path, const checkpoint::Layout& layout,
+                          const checkpoint::LoadOptions& options = {}) {
   return checkpoint::load_parameters(path, logical_tensors(holder), layout, options);
 }
 

@@ -29,16 +29,18 @@ inline void append_list(std::string& text, std::string_view title, const std::ve
 // Errors: weft[checkpoint.layout] for parameters that the layout does not know or cannot cut; weft[checkpoint.range] for a number that the
 // file's type cannot hold; those of write_safetensors. The file of before then stays.
 template <class Real>
-void save_parameters(const std::string& path, const std::vector<LogicalTensor<Real>>& tensors, const Layout& layout, const Metadata& metadata = {},
-                     const SaveOptions& options = {}) {
+void save_parameters(const std::string& path, const std::vector<LogicalTensor<Real>>& tensors, const Layout& layout,
+                     const Metadata& metadata = {}, const SaveOptions& options = {}) {
   const ElementType type = options.type == ElementType::none ? element_type_of<std::remove_const_t<Real>> : options.type;
   if (!is_floating(type))
-    throw Error("checkpoint.type", text_of("parameters are saved in a floating-point type; name another (file ", path, ", type ", name_of(type), ")"));
+    throw Error("checkpoint.type",
+                text_of("parameters are saved in a floating-point type; name another (file ", path, ", type ", name_of(type), ")"));
   const FileParts planned = parts_of(tensors, layout);
   if (!planned.faults.empty()) {
     std::string text;
     append_list(text, "parameters", planned.faults);
-    throw Error("checkpoint.layout", text_of("the layout does not fit the model; use another, or add rules (layout ", layout.title, "; ", text, ")"));
+    throw Error("checkpoint.layout",
+                text_of("the layout does not fit the model; use another, or add rules (layout ", layout.title, "; ", text, ")"));
   }
   std::map<std::string, const FilePart*> parts;
   std::vector<TensorView> views;
@@ -51,8 +53,8 @@ void save_parameters(const std::string& path, const std::vector<LogicalTensor<Re
     const LogicalTensor<Real>& tensor = tensors[part.tensor];
     const Index bad = write_part(part, static_cast<const std::remove_const_t<Real>*>(tensor.data), type, out);
     if (bad >= 0)
-      throw Error("checkpoint.range", text_of("a parameter does not fit the file's type; save a wider one (file ", path, ", parameter ", tensor.path,
-                                              ", tensor ", view.name, ", element ", bad, ", type ", name_of(type), ")"));
+      throw Error("checkpoint.range", text_of("a parameter does not fit the file's type; save a wider one (file ", path, ", parameter ",
+                                              tensor.path, ", tensor ", view.name, ", element ", bad, ", type ", name_of(type), ")"));
   });
 }
 
@@ -77,7 +79,8 @@ inline StoredTensors stored_tensors(const SafetensorsFile& file, const Layout& l
 }
 
 // Whether a tensor that the model has no use for is one that the layout passes over; else why not.
-inline bool is_spare(const StoredTensors& stored, const std::string& name, const TensorView& tensor, const Layout& layout, std::string& reason) {
+inline bool is_spare(const StoredTensors& stored, const std::string& name, const TensorView& tensor, const Layout& layout,
+                     std::string& reason) {
   std::string number;
   for (const SpareTensor& spare : layout.spare) {
     if (!matches(spare.name, name, number)) continue;
@@ -96,7 +99,8 @@ inline bool is_spare(const StoredTensors& stored, const std::string& name, const
 // Errors, all before anything is modified: those of SafetensorsFile; weft[checkpoint.layout] as for saving; weft[checkpoint.mismatch] with
 // all tensors of another shape or type, missing and unexpected ones, ten of each; weft[checkpoint.range] for a number beyond Real's range.
 template <class Real>
-Metadata load_parameters(const std::string& path, const std::vector<LogicalTensor<Real>>& tensors, const Layout& layout, const LoadOptions& options = {}) {
+Metadata load_parameters(const std::string& path, const std::vector<LogicalTensor<Real>>& tensors, const Layout& layout,
+                         const LoadOptions& options = {}) {
   const SafetensorsFile file(path);
   const FileParts planned = parts_of(tensors, layout);
   StoredTensors stored = stored_tensors(file, layout, options.prefix);
@@ -113,8 +117,8 @@ Metadata load_parameters(const std::string& path, const std::vector<LogicalTenso
     used.insert(at->first);
     const TensorView& tensor = *sources.back();
     if (tensor.shape != part.shape || !is_floating(tensor.type))
-      wrong.push_back(text_of(tensor.name, " for ", tensors[part.tensor].path, ": expected ", shape_text(part.shape), " floating-point, found ",
-                              shape_text(tensor.shape), " ", name_of(tensor.type)));
+      wrong.push_back(text_of(tensor.name, " for ", tensors[part.tensor].path, ": expected ", shape_text(part.shape),
+                              " floating-point, found ", shape_text(tensor.shape), " ", name_of(tensor.type)));
   }
   for (const auto& [name, tensor] : stored.by_name) {
     std::string reason;
@@ -126,9 +130,10 @@ Metadata load_parameters(const std::string& path, const std::vector<LogicalTenso
   append_list(text, "missing", missing);
   append_list(text, "unexpected", unexpected);
   if (!text.empty())
-    throw Error(planned.faults.empty() ? "checkpoint.mismatch" : "checkpoint.layout",
-                text_of("the tensors of a file are those of the model; use the model, layout or prefix that the file was written with (file ", path,
-                        ", layout ", layout.title, ", prefix \"", options.prefix, "\"; ", text, ")"));
+    throw Error(
+        planned.faults.empty() ? "checkpoint.mismatch" : "checkpoint.layout",
+        text_of("the tensors of a file are those of the model; use the model, layout or prefix that the file was written with (file ", path,
+                ", layout ", layout.title, ", prefix \"", options.prefix, "\"; ", text, ")"));
 
   // A number that does not fit is found before the first parameter is touched.
   if constexpr (!std::is_same_v<Real, double>) {
@@ -137,8 +142,9 @@ Metadata load_parameters(const std::string& path, const std::vector<LogicalTenso
       Real ignored;
       for (Index e = 0; e < tensor->elems(); ++e)
         if (convert_elements<Real, double>(1, tensor->data + e * Index(sizeof(double)), &ignored) >= 0)
-          throw Error("checkpoint.range", text_of("a number in the file does not fit the model's type; use a wider one (file ", path, ", tensor ", tensor->name,
-                                                  ", element ", e, ", stored as float64, model ", name_of(element_type_of<Real>), ")"));
+          throw Error("checkpoint.range",
+                      text_of("a number in the file does not fit the model's type; use a wider one (file ", path, ", tensor ", tensor->name,
+                              ", element ", e, ", stored as float64, model ", name_of(element_type_of<Real>), ")"));
     }
   }
   for (std::size_t p = 0; p < planned.parts.size(); ++p) read_part(planned.parts[p], *sources[p], tensors[planned.parts[p].tensor].data);

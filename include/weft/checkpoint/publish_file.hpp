@@ -69,8 +69,8 @@ class FileToPublish {
     if (descriptor_ >= 0) ::close(descriptor_);
     descriptor_ = -1;
     ::unlink(aside_.c_str());
-    throw Error("checkpoint.write", text_of("a file cannot be ", what, "; check path, permissions and space (file ", path_, ", written as ", aside_, ": ",
-                                            std::generic_category().message(reason), ")"));
+    throw Error("checkpoint.write", text_of("a file cannot be ", what, "; check path, permissions and space (file ", path_, ", written as ",
+                                            aside_, ": ", std::generic_category().message(reason), ")"));
   }
 
   std::string path_, aside_;

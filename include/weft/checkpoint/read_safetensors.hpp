@@ -28,8 +28,8 @@ class SafetensorsFile {
     std::memcpy(&length, file_.bytes.data(), sizeof length);
     const Index rest = file_.size() - length_bytes;
     if (length > std::uint64_t(rest))
-      fault("checkpoint.size", "the header is longer than the file; it is truncated or of another format", 0, text_of("a header of at most ", rest, " bytes"),
-            text_of(length, " bytes"));
+      fault("checkpoint.size", "the header is longer than the file; it is truncated or of another format", 0,
+            text_of("a header of at most ", rest, " bytes"), text_of(length, " bytes"));
     header_ = {reinterpret_cast<const char*>(file_.bytes.data()) + length_bytes, std::size_t(length)};
     read_header();
     place_tensors();
@@ -41,19 +41,22 @@ class SafetensorsFile {
 
   // Null if there is none of this name.
   const TensorView* find(std::string_view name) const {
-    const auto at = std::lower_bound(tensors_.begin(), tensors_.end(), name, [](const TensorView& t, std::string_view n) { return t.name < n; });
+    const auto at =
+        std::lower_bound(tensors_.begin(), tensors_.end(), name, [](const TensorView& t, std::string_view n) { return t.name < n; });
     return at != tensors_.end() && at->name == name ? &*at : nullptr;
   }
   // Errors: weft[checkpoint.missing].
   const TensorView& at(std::string_view name) const {
     if (const TensorView* tensor = find(name)) return *tensor;
-    throw Error("checkpoint.missing", text_of("the file has no tensor of this name (file ", path(), ", name ", name, ", tensors ", tensors_.size(), ")"));
+    throw Error("checkpoint.missing",
+                text_of("the file has no tensor of this name (file ", path(), ", name ", name, ", tensors ", tensors_.size(), ")"));
   }
 
  private:
   static constexpr Index length_bytes = 8;
 
-  [[noreturn]] void fault(std::string_view id, std::string_view rule, Index offset, const std::string& expected, const std::string& found) const {
+  [[noreturn]] void fault(std::string_view id, std::string_view rule, Index offset, const std::string& expected,
+                          const std::string& found) const {
     data::file_fault(id, rule, file_.file, offset, expected, found);
   }
   // Where a name stands in the header, for messages; the header's start if it is spelled with escapes there.
@@ -66,7 +69,8 @@ class SafetensorsFile {
     HeaderParser parser;
     const HeaderFault wrong = parser.parse(header_);
     if (!wrong.rule.empty())
-      fault(wrong.id, wrong.rule, wrong.about.empty() ? length_bytes + wrong.position : offset_of(wrong.about), wrong.expected, wrong.found);
+      fault(wrong.id, wrong.rule, wrong.about.empty() ? length_bytes + wrong.position : offset_of(wrong.about), wrong.expected,
+            wrong.found);
     metadata_ = std::move(parser.metadata);
     entries_ = std::move(parser.entries);
   }
@@ -89,15 +93,17 @@ class SafetensorsFile {
       if (entry.begin > place) wrong("the bytes of tensors leave a hole", text_of("a beginning at ", place), range);
       const Index bytes = bytes_of(entry.type, entry.shape);
       if (bytes < 0 || std::uint64_t(bytes) != entry.end - entry.begin)
-        fault("checkpoint.shape", text_of("the bytes of a tensor are those of its shape and type (tensor ", entry.name, ")"), offset_of(entry.name),
-              text_of(bytes < 0 ? "a size that can be counted" : text_of(bytes, " bytes"), " for ", shape_text(entry.shape), " ", name_of(entry.type)),
+        fault("checkpoint.shape", text_of("the bytes of a tensor are those of its shape and type (tensor ", entry.name, ")"),
+              offset_of(entry.name),
+              text_of(bytes < 0 ? "a size that can be counted" : text_of(bytes, " bytes"), " for ", shape_text(entry.shape), " ",
+                      name_of(entry.type)),
               text_of(entry.end - entry.begin, " bytes"));
       tensors_.push_back({entry.name, entry.type, entry.shape, file_.bytes.data() + start + entry.begin, bytes});
       place = entry.end;
     }
     if (place != std::uint64_t(size))
-      fault("checkpoint.offsets", "bytes behind the last tensor belong to none; the file is damaged", start + Index(place), "the end of the file",
-            text_of(std::uint64_t(size) - place, " bytes"));
+      fault("checkpoint.offsets", "bytes behind the last tensor belong to none; the file is damaged", start + Index(place),
+            "the end of the file", text_of(std::uint64_t(size) - place, " bytes"));
     entries_.clear();
     std::sort(tensors_.begin(), tensors_.end(), [](const TensorView& a, const TensorView& b) { return a.name < b.name; });
   }

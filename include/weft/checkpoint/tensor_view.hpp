@@ -18,7 +18,8 @@
 
 namespace weft::checkpoint {
 
-static_assert(std::endian::native == std::endian::little, "weft[checkpoint.endian]: safetensors files are little-endian and are read in place");
+static_assert(std::endian::native == std::endian::little,
+              "weft[checkpoint.endian]: safetensors files are little-endian and are read in place");
 
 // Bytes that belong to somebody else (a mapped file, a model); they need not be aligned.
 struct TensorView {
@@ -126,8 +127,9 @@ void read_elements(const TensorView& tensor, Number* out) {
   with_element_type(tensor.type, [&]<class Stored>(Stored) {
     const Index bad = convert_elements<Number, Stored>(tensor.elems(), tensor.data, out);
     if (bad >= 0)
-      throw Error("checkpoint.range", text_of("a number does not fit the type it is read as; read a wider one (tensor ", tensor.name, ", element ", bad,
-                                              ", stored as ", name_of(tensor.type), ", read as ", name_of(element_type_of<Number>), ")"));
+      throw Error("checkpoint.range",
+                  text_of("a number does not fit the type it is read as; read a wider one (tensor ", tensor.name, ", element ", bad,
+                          ", stored as ", name_of(tensor.type), ", read as ", name_of(element_type_of<Number>), ")"));
   });
 }
 template <class Number>

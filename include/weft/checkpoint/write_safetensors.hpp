@@ -23,7 +23,8 @@ inline std::string safetensors_header(const std::vector<TensorView>& tensors, co
   if (!metadata.empty()) header["__metadata__"] = metadata;
   Index place = 0;
   for (const TensorView& tensor : tensors) {
-    header[tensor.name] = {{"dtype", safetensors_name(tensor.type)}, {"shape", tensor.shape}, {"data_offsets", {place, place + tensor.bytes}}};
+    header[tensor.name] = {
+        {"dtype", safetensors_name(tensor.type)}, {"shape", tensor.shape}, {"data_offsets", {place, place + tensor.bytes}}};
     place += tensor.bytes;
   }
   std::string text;
@@ -51,13 +52,14 @@ void write_safetensors(const std::string& path, std::vector<TensorView> tensors,
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     TensorView& tensor = tensors[t];
     if (tensor.name == "__metadata__" || (t > 0 && tensors[t - 1].name == tensor.name))
-      throw Error("checkpoint.name", text_of("a name stands once in a file, and __metadata__ is reserved; rename a tensor (file ", path, ", tensor ",
-                                             tensor.name, ")"));
-    if (!safetensors_name(tensor.type)) throw Error("checkpoint.type", text_of("a tensor has an element type (file ", path, ", tensor ", tensor.name, ")"));
+      throw Error("checkpoint.name", text_of("a name stands once in a file, and __metadata__ is reserved; rename a tensor (file ", path,
+                                             ", tensor ", tensor.name, ")"));
+    if (!safetensors_name(tensor.type))
+      throw Error("checkpoint.type", text_of("a tensor has an element type (file ", path, ", tensor ", tensor.name, ")"));
     tensor.bytes = bytes_of(tensor.type, tensor.shape);
     if (tensor.bytes < 0)
-      throw Error("checkpoint.shape", text_of("extents are not negative, and their product can be counted (file ", path, ", tensor ", tensor.name, ", shape ",
-                                              shape_text(tensor.shape), ")"));
+      throw Error("checkpoint.shape", text_of("extents are not negative, and their product can be counted (file ", path, ", tensor ",
+                                              tensor.name, ", shape ", shape_text(tensor.shape), ")"));
     most = std::max(most, tensor.bytes);
   }
   std::stable_sort(tensors.begin(), tensors.end(),
@@ -78,8 +80,9 @@ void write_safetensors(const std::string& path, std::vector<TensorView> tensors,
 inline void write_safetensors(const std::string& path, const std::vector<TensorView>& tensors, const Metadata& metadata = {}) {
   for (const TensorView& tensor : tensors)
     if (tensor.bytes != bytes_of(tensor.type, tensor.shape))
-      throw Error("checkpoint.shape", text_of("the bytes of a tensor are those of its shape and type (file ", path, ", tensor ", tensor.name, ", shape ",
-                                              shape_text(tensor.shape), ", expected ", bytes_of(tensor.type, tensor.shape), ", given ", tensor.bytes, ")"));
+      throw Error("checkpoint.shape",
+                  text_of("the bytes of a tensor are those of its shape and type (file ", path, ", tensor ", tensor.name, ", shape ",
+                          shape_text(tensor.shape), ", expected ", bytes_of(tensor.type, tensor.shape), ", given ", tensor.bytes, ")"));
   write_safetensors(path, tensors, metadata, [](const TensorView& tensor, std::byte* out) {
     if (tensor.bytes > 0) std::memcpy(out, tensor.data, std::size_t(tensor.bytes));
   });

@@ -26,7 +26,8 @@ struct Clip {
 
 // Errors: weft[optim.clip].
 inline void require_valid(const Clip& clip) {
-  if (!(clip.norm >= 0)) throw Error("optim.clip", "the norm to clip at is positive, or 0 for no clipping (given " + std::to_string(clip.norm) + ")");
+  if (!(clip.norm >= 0))
+    throw Error("optim.clip", "the norm to clip at is positive, or 0 for no clipping (given " + std::to_string(clip.norm) + ")");
 }
 
 }  // namespace weft

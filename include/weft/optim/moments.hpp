@@ -31,7 +31,8 @@ struct Moments {
 // Moments that have faded below the smallest normal number become 0; v only where epsilon covers its root.
 // Cost: an element is read 4 times and written 3 times.
 template <DecayBy decay_by, class Isa, class Real>
-inline void update_moments(const Moments& moments, Index n, Real* parameters, const Real* gradients, Real* m, Real* v, double decay, const UpdateStep& step) {
+inline void update_moments(const Moments& moments, Index n, Real* parameters, const Real* gradients, Real* m, Real* v, double decay,
+                           const UpdateStep& step) {
   using kernel::cpu::get, kernel::cpu::put;
   const double correction1 = 1 - std::pow(moments.beta1, double(step.number));
   const double correction2 = std::sqrt(1 - std::pow(moments.beta2, double(step.number)));

@@ -3,12 +3,12 @@
 // ranges, decides which part of them a rank updates, and calls the rule once for every range that is decayed alike.
 //
 // A user's optimizer is a struct with
-//   static constexpr const char* name; static constexpr int version;     kept in checkpoints; the version goes up when states change meaning
-//   static constexpr Index num_states;                                   numbers that are kept for every parameter; zero at the start
-//   double rate;                                                         times the schedule's factor: UpdateStep::rate
-//   double decay;                                                        what the engine passes to update for a range that is decayed
-//   bool decays(bool weight) const;                                      whether a parameter is: weight says that it is a weight or table
-//   const char* fault() const;                                           null, or the rule that the settings break, in words
+//   static constexpr const char* name; static constexpr int version;   kept in checkpoints; the version goes up when states change meaning
+//   static constexpr Index num_states;                                 numbers that are kept for every parameter; zero at the start
+//   double rate;                                                       times the schedule's factor: UpdateStep::rate
+//   double decay;                                                      what the engine passes to update for a range that is decayed
+//   bool decays(bool weight) const;                                    whether a parameter is: weight says that it is a weight or table
+//   const char* fault() const;                                         null, or the rule that the settings break, in words
 //   template <class Isa, class Real> void update(Index n, Real* parameters, const Real* gradients, Real* const* states, double decay,
 //                                                const UpdateStep&) const;
 // states: num_states pointers to n numbers each. An element's result must not depend on where a range starts or ends: ranks and buckets
@@ -67,16 +67,23 @@ constexpr bool explain_optimizer() {
   constexpr bool checked = requires(const Rule& rule) { { rule.fault() } -> std::same_as<const char*>; };
   constexpr bool updates = UpdatesRangesOf<Rule, float> && UpdatesRangesOf<Rule, double>;
   if constexpr (!named) {
-    static_assert(named, "weft[optim.name]: an optimizer has a name and a version for checkpoints; add static constexpr const char* name, int version");
+    static_assert(
+        named,
+        "weft[optim.name]: an optimizer has a name and a version for checkpoints; add static constexpr const char* name, int version");
   } else if constexpr (!counted) {
-    static_assert(counted, "weft[optim.states]: an optimizer says how many numbers it keeps for a parameter; add static constexpr Index num_states");
+    static_assert(counted,
+                  "weft[optim.states]: an optimizer says how many numbers it keeps for a parameter; add static constexpr Index num_states");
   } else if constexpr (!rated) {
-    static_assert(rated, "weft[optim.rate]: an optimizer has double rate, double decay and bool decays(bool weight) const; see optim/optimizer.hpp");
+    static_assert(
+        rated, "weft[optim.rate]: an optimizer has double rate, double decay and bool decays(bool weight) const; see optim/optimizer.hpp");
   } else if constexpr (!checked) {
-    static_assert(checked, "weft[optim.fault]: an optimizer says what is wrong with its settings; add const char* fault() const (null: nothing)");
+    static_assert(checked,
+                  "weft[optim.fault]: an optimizer says what is wrong with its settings; add const char* fault() const (null: nothing)");
   } else if constexpr (!updates) {
-    static_assert(updates, "weft[optim.update]: an optimizer updates a range of float or double; add template <class Isa, class Real> void update(Index n, "
-                           "Real* parameters, const Real* gradients, Real* const* states, double decay, const UpdateStep&) const");
+    static_assert(
+        updates,
+        "weft[optim.update]: an optimizer updates a range of float or double; add template <class Isa, class Real> void update(Index n, "
+        "Real* parameters, const Real* gradients, Real* const* states, double decay, const UpdateStep&) const");
   } else {
     static_assert(Optimizer<Rule>, "weft[optim.copy]: an optimizer is a value that can be copied");
   }

@@ -32,8 +32,8 @@ constexpr double warm_up_factor(Index applied, Index warm_up) { return double(ap
 // Errors: weft[optim.schedule].
 constexpr void require_span(Index warm_up, Index steps) {
   if (warm_up < 0 || steps < 1 || warm_up > steps)
-    throw Error("optim.schedule", "a schedule that ends needs steps >= 1 and 0 <= warm_up <= steps (steps " + std::to_string(steps) + ", warm_up " +
-                                      std::to_string(warm_up) + ")");
+    throw Error("optim.schedule", "a schedule that ends needs steps >= 1 and 0 <= warm_up <= steps (steps " + std::to_string(steps) +
+                                      ", warm_up " + std::to_string(warm_up) + ")");
 }
 
 // Warm-up, then a straight line from 1 down to `floor` at `steps` updates, counted with the warm-up; `floor` from there on.

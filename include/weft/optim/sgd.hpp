@@ -36,7 +36,8 @@ struct Sgd {
   template <class Isa, class Real>
   void update(Index n, Real* parameters, const Real* gradients, Real* const* states, double range_decay, const UpdateStep& step) const {
     using kernel::cpu::get, kernel::cpu::put;
-    const Real step_rate = Real(step.rate), gradient_scale = Real(step.gradient_scale), decay_rate = Real(range_decay), kept = Real(momentum);
+    const Real step_rate = Real(step.rate), gradient_scale = Real(step.gradient_scale), decay_rate = Real(range_decay),
+               kept = Real(momentum);
     if (momentum == 0) {
       kernel::cpu::for_lanes<Isa, Real>(n, [=](Index i, auto count) WEFT_ALWAYS_INLINE {
         const auto p = get<Isa>(static_cast<const Real*>(parameters + i), count);
