@@ -51,7 +51,7 @@ void launch(int ranks, Body&& body, const LaunchOptions& options = {}) {
     if (const std::string sign = launcher_sign([](const char* name) { return std::getenv(name); }); !sign.empty())
       throw Error("launch.inside_mpi",
                   text_of("weft::launch makes a world of threads in one process, but a launcher has started several (", sign,
-                          "), and each would train alone; start one process, or use the launch of weft/mpi.hpp"));
+                          "), and each would train alone; start one process, or say LaunchOptions::allow_inside_mpi if that is meant"));
   }
 
   ThreadWorld world(ranks, options.threads);
