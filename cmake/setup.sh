@@ -63,4 +63,4 @@ weft_require() {
 }
 
 weft_build_packages=(g++ cmake ninja-build pkg-config libopenblas-dev libdnnl-dev nlohmann-json3-dev zlib1g-dev libcli11-dev)
-weft_test_packages=(doctest-dev libbenchmark-dev clang libclang-rt-dev python3 dataset-fashion-mnist)
+weft_test_packages=(doctest-dev libbenchmark-dev librandom123-dev clang libclang-rt-dev python3 dataset-fashion-mnist)
