@@ -25,7 +25,7 @@ class Block(nn.Module):
         self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
         self.qkv, self.projection = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
         self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
-        self.register_buffer("mask", torch.tril(torch.ones(TOKENS, TOKENS)).view(1, 1, TOKENS, TOKENS) == 0)
+        self.register_buffer("mask", torch.full((TOKENS, TOKENS), float("-inf")).triu(1).view(1, 1, TOKENS, TOKENS))
 
     def forward(self, x):
         b, t, c = x.shape
@@ -34,7 +34,7 @@ class Block(nn.Module):
             y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         else:
             scores = (q @ k.transpose(-2, -1)) * (c // HEADS) ** -0.5
-            y = scores.masked_fill(self.mask, float("-inf")).softmax(-1) @ v
+            y = (scores + self.mask).softmax(-1) @ v
         x = x + self.projection(y.transpose(1, 2).reshape(b, t, c))
         return x + self.down(F.gelu(self.up(self.norm2(x))))
 

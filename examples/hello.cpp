@@ -2,10 +2,13 @@
 // The smallest program: two ranks learn the sine. hello_by_hand.cpp does the same without weft.
 #include <weft/weft.hpp>
 
+#include <cmath>
+#include <cstdio>
+
 using Model = weft::Sequential<weft::Linear<1, 32>, weft::Gelu, weft::Linear<32, 1>>;
 using Train = weft::Plan<Model, weft::mesh(weft::DataParallel{.ranks = 2}), weft::Batch{.global = 64, .micro = 32},
                          weft::Recipe<weft::Fp32, weft::MeanSquaredError, weft::AdamW>>;
-static_assert(Train::bytes_per_rank() < 8 * weft::MiB);
+static_assert(Train::bytes_per_rank() < 8 * weft::MiB, "a rank may use 8 MiB");
 
 int main() {
   weft::launch(Train::num_ranks, [](auto& rank) {

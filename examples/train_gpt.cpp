@@ -135,10 +135,10 @@ int main(int argc, char** argv) {
     const weft::data::FileBytes text = weft::data::map_file(options.text);
     const auto vocabulary = weft::data::CharacterVocabulary::of_text(text);
     if (options.config == "tiny")
-      return train_for_vocabulary<weft::GptOptions{.sequence = 32, .width = 32, .heads = 2, .layers = 2}>(options, vocabulary, text);
+      return train_for_vocabulary<weft::GptOptions{.sequence = 32, .width = 32, .heads = 2, .layers = 2, .bias = false}>(options, vocabulary, text);
     if (options.config == "medium")
-      return train_for_vocabulary<weft::GptOptions{.sequence = 256, .width = 384, .heads = 6, .layers = 6}>(options, vocabulary, text);
-    return train_for_vocabulary<weft::GptOptions{.sequence = 64, .width = 128, .heads = 4, .layers = 4}>(options, vocabulary, text);
+      return train_for_vocabulary<weft::GptOptions{.sequence = 256, .width = 384, .heads = 6, .layers = 6, .bias = false}>(options, vocabulary, text);
+    return train_for_vocabulary<weft::GptOptions{.sequence = 64, .width = 128, .heads = 4, .layers = 4, .bias = false}>(options, vocabulary, text);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "train_gpt: %s\n", error.what());
     return 1;

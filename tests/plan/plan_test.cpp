@@ -103,3 +103,9 @@ TEST_CASE("describe_says_memory_calls_and_ties") {
   for (const char* part : {"809856 parameters", "blocks.0.attention.qkv", "tied to wte.table", "framework bytes (exact)", "gradient bucket", "control", "fingerprint"})
     CHECK_MESSAGE(text.find(part) != std::string::npos, part);
 }
+
+TEST_CASE("plan_takes_a_single_axis_as_a_mesh") {
+  using Alone = Plan<Tiny, DataParallel{.ranks = 2}, Batch{.global = 12, .micro = 6, .sequence = 64}>;
+  static_assert(Alone::fingerprint() == Train::fingerprint(), "the same plan");
+  CHECK(Alone::num_ranks == 2);
+}

@@ -23,7 +23,9 @@ struct CrossEntropyOptions {
 template <CrossEntropyOptions options = CrossEntropyOptions{}>
 struct SoftmaxCrossEntropy {
   static constexpr const char* name = "softmax_cross_entropy";
-  static constexpr Features target(Features output) { return output.plane() == 1 && output.element == Element::real ? token_features : Features{}; }
+  static constexpr Features target(Features output) {  // one class would always be right
+    return output.plane() == 1 && output.channels >= 2 && output.element == Element::real ? token_features : Features{};
+  }
   static constexpr Index counts_per_row(Features) { return 1; }
 
   template <class Context>

@@ -8,12 +8,20 @@
 
 namespace weft {
 
+// A strategy as a mesh: Plan<Model, DataParallel{.ranks = 2}, …> is meant as a mesh of this one axis.
+template <class Strategy>
+constexpr auto as_mesh(const Strategy& strategy) {
+  if constexpr (MeshAxis<Strategy>) return mesh(strategy);
+  else return strategy;
+}
+
 // The strategy, lowered: every axis contributes what it knows.
-template <class MeshType>
-constexpr StrategyData lower_strategy(const MeshType& mesh) {
+template <class Strategy>
+constexpr StrategyData lower_strategy(const Strategy& strategy) {
   StrategyData out;
-  out.ranks = mesh.num_ranks();
-  mesh.for_each_axis([&](const auto& axis, int) {
+  const auto axes = as_mesh(strategy);
+  out.ranks = axes.num_ranks();
+  axes.for_each_axis([&](const auto& axis, int) {
     if constexpr (requires { axis.bucket_bytes; }) out.bucket_bytes = axis.bucket_bytes;
     if constexpr (requires { axis.overlap; }) out.overlap = axis.overlap;
   });
@@ -64,7 +72,7 @@ struct RefusedPlan {
 
 template <class Model, auto strategy, Batch batch, class RecipeType, Budget budget>
 struct AcceptedPlan {
-  static constexpr Index num_ranks = strategy.num_ranks();
+  static constexpr Index num_ranks = as_mesh(strategy).num_ranks();
 
   static constexpr Memory memory() { return data().memory; }
   static constexpr Index bytes_per_rank() { return data().memory.total(); }
@@ -102,7 +110,7 @@ template <class ModelType, auto strategy_value, Batch batch_value, class RecipeT
 struct Plan : CheckedPlan<ModelType, strategy_value, batch_value, RecipeType, budget_value> {
   using Model = ModelType;
   using Recipe = RecipeType;
-  static constexpr auto strategy = strategy_value;
+  static constexpr auto strategy = as_mesh(strategy_value);
   static constexpr Batch batch = batch_value;
 };
 

@@ -9,6 +9,7 @@
 #include "weft/comm/recording/recording_communicator.hpp"
 #include "weft/op/cpu_kernels.hpp"
 #include "weft/optim/optimizer.hpp"
+#include "weft/plan/refuse.hpp"
 #include "weft/run/audit.hpp"
 #include "weft/run/control.hpp"
 #include "weft/run/initialise.hpp"

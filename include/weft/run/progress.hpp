@@ -7,7 +7,9 @@
 #include <chrono>
 #include <cstdio>
 #include <string>
+#include <utility>
 
+#include "weft/base/config.hpp"
 #include "weft/base/error.hpp"
 
 namespace weft {

@@ -195,8 +195,9 @@ class GeneratedLoader {
 
 // A trainer of Model on this rank: make_trainer<Model, TheRecipe, Executor>(plan, communicator, AdamW{…}, CosineRate{…}).
 // The recipe's optimizer is the type of `optimizer`.
-template <class Model, class RecipeType, class Executor, class Communicator, Optimizer OptimizerRule, RateSchedule Schedule = ConstantRate>
+template <class Model, class RecipeType, class Executor, class Communicator, class OptimizerRule, RateSchedule Schedule = ConstantRate>
 auto make_trainer(const PlanData& plan, Communicator communicator, OptimizerRule optimizer, Schedule schedule = {}, const TrainerOptions& options = {}) {
+  static_assert(explain_optimizer<OptimizerRule>(), "weft[optim.rule]: the third argument of make_trainer is an optimizer; see optim/optimizer.hpp");
   using Real = typename RecipeType::Precision::Real;
   using TrainerType = Trainer<Executor, Real, Communicator, OptimizerRule, Schedule>;
   return TrainerType(plan, model_code<typename KernelsOf<Executor>::type, Real, Model, typename RecipeType::Loss>(), std::move(communicator), optimizer,
@@ -204,7 +205,7 @@ auto make_trainer(const PlanData& plan, Communicator communicator, OptimizerRule
 }
 
 // The same for a plan that the compiler has checked: make_trainer<Train>(communicator, AdamW{…}). Train's recipe names the optimizer.
-template <class PlanType, class Executor = Cpu<kernel::cpu::Builtin>, class Communicator, Optimizer OptimizerRule, RateSchedule Schedule = ConstantRate>
+template <class PlanType, class Executor = Cpu<kernel::cpu::Builtin>, class Communicator, class OptimizerRule, RateSchedule Schedule = ConstantRate>
 auto make_trainer(Communicator communicator, OptimizerRule optimizer, Schedule schedule = {}, const TrainerOptions& options = {}) {
   return make_trainer<typename PlanType::Model, typename PlanType::Recipe, Executor>(PlanType::data(), std::move(communicator), optimizer, schedule,
                                                                                      options);
