@@ -107,7 +107,7 @@ def main():
     parser.add_argument("--absent", action="append", default=[])
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--work", help="folder for the units, made and removed; the same each time lets a compiler cache know them again")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     headers = arguments.headers or sorted(find_headers(os.path.join(arguments.root, "include/weft"), arguments.absent))
     folder = arguments.work or tempfile.mkdtemp()
     os.makedirs(folder, exist_ok=True)

@@ -21,9 +21,9 @@ enum class UnusedParameters : char { refuse, allow };
 
 struct EngineOptions {
   std::uint64_t seed = 1;
-  double clip_norm = 0;                                     // 0: no clipping
-  UnusedParameters unused = UnusedParameters::refuse;       // a parameter that took no part in a step: an error, or left as it is
-  bool poison = false;                                      // for tests: memory is made NaN before it is written
+  double clip_norm = 0;                                // 0: no clipping
+  UnusedParameters unused = UnusedParameters::refuse;  // a parameter that took no part in a step: an error, or left as it is
+  bool poison = false;                                 // for tests: memory is made NaN before it is written
 };
 
 // A micro-batch to be filled: input (rows, features) and targets, tokens as int32, the rest as Real. The filler sets `leading` (up to the
@@ -51,8 +51,13 @@ class Engine {
   // Collective: all ranks make their engine of the same plan. Parameters get the layers' own initial values.
   // Errors: weft[engine.ranks], weft[engine.plans] (plans differ between ranks), weft[engine.optimizer], weft[engine.type].
   Engine(PlanData plan, ModelCode<Real> code, Communicator communicator, OptimizerRule optimizer, EngineOptions options = {})
-      : plan_(std::move(plan)), comm_(std::move(communicator), Index(plan_.ledger.size()) + 8), optimizer_(optimizer), options_(options),
-        arenas_(Arenas::allocate(plan_.memory, true)), walker_(plan_, code, arenas_), code_(code) {
+      : plan_(std::move(plan)),
+        comm_(std::move(communicator), Index(plan_.ledger.size()) + 8),
+        optimizer_(optimizer),
+        options_(options),
+        arenas_(Arenas::allocate(plan_.memory, true)),
+        walker_(plan_, code, arenas_),
+        code_(code) {
     require_valid(plan_);
     weft::require_valid(optimizer_);
     check();
@@ -65,7 +70,9 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   template <class Rule>
-  void initialise(std::uint64_t seed, Rule&& rule) { weft::initialise(plan_.graph, seed, parameters(), buffers(), rule); }
+  void initialise(std::uint64_t seed, Rule&& rule) {
+    weft::initialise(plan_.graph, seed, parameters(), buffers(), rule);
+  }
 
   // One step of the global batch: this rank's micro-batches (may be none), gradients summed over ranks, update.
   // fill(MicroBatchInput<Real>&) is called once a micro-batch, in order. rate: of this update. done, stop: told to all ranks.
@@ -73,8 +80,9 @@ class Engine {
   template <class Fill>
   StepResult step(Index num_micros, Fill&& fill, double rate, bool done = false, bool stop = false) {
     if (plan_.depth < num_micros && !plan_.joins.empty())
-      throw Error("engine.micro_batches", "a layer joins micro-batches, so the plan holds a fixed number of them; plan a larger Batch::global (holds " +
-                                              std::to_string(plan_.depth) + ", given " + std::to_string(num_micros) + ")");
+      throw Error("engine.micro_batches",
+                  "a layer joins micro-batches, so the plan holds a fixed number of them; plan a larger Batch::global (holds " +
+                      std::to_string(plan_.depth) + ", given " + std::to_string(num_micros) + ")");
     begin_step();
     const int last = int(plan_.joins.size());
     for (int s = 0; s <= last; ++s) {
@@ -90,8 +98,10 @@ class Engine {
           walker_.join_sums(std::size_t(s), false)[join_elems(s)] += double(micro.leading.rows());
         }
       }
-      if (s == last) finish_backward(segment);
-      else meet(s, false);
+      if (s == last)
+        finish_backward(segment);
+      else
+        meet(s, false);
     }
     for (int s = last - 1; s >= 0; --s) {
       meet(s, true);
@@ -145,13 +155,17 @@ class Engine {
       for (Index repetition = 0; repetition < plan_.graph.frame_of(site).count; ++repetition) {
         const Index first = plan_.graph.first_elem(p, repetition);
         const bool buffer = site.facts.kind == ParameterKind::buffer;
-        visit(path_of(plan_.graph, p, repetition), site.facts, (buffer ? buffers() : parameters()) + first, buffer ? nullptr : gradients() + first);
+        visit(path_of(plan_.graph, p, repetition), site.facts, (buffer ? buffers() : parameters()) + first,
+              buffer ? nullptr : gradients() + first);
       }
     }
   }
 
  private:
-  struct DecayRange { Index first = 0, elems = 0; bool decayed = false; };
+  struct DecayRange {
+    Index first = 0, elems = 0;
+    bool decayed = false;
+  };
 
   Index state_stride() const { return arenas_.parameters.bytes() / Index(sizeof(Real)); }
   Index join_elems(int join) const { return plan_.graph.leaves[std::size_t(plan_.joins[std::size_t(join)].leaf)].facts.join_elems; }
@@ -165,16 +179,18 @@ class Engine {
       throw Error("engine.type", std::string("the plan is for another element type than the engine; use one of them for both (plan ") +
                                      name_of(plan_.training.type) + ", engine " + name_of(element_type_of<Real>) + ")");
     if (plan_.training.optimizer_states != OptimizerRule::num_states)
-      throw Error("engine.optimizer", "the plan counts another number of optimizer states than the optimizer keeps; name the optimizer in the Recipe (plan " +
-                                          std::to_string(plan_.training.optimizer_states) + ", optimizer " + std::to_string(OptimizerRule::num_states) + ")");
+      throw Error("engine.optimizer",
+                  "the plan counts another number of optimizer states than the optimizer keeps; name the optimizer in the Recipe (plan " +
+                      std::to_string(plan_.training.optimizer_states) + ", optimizer " + std::to_string(OptimizerRule::num_states) + ")");
     if (alone()) return;
     std::vector<std::int64_t> all(std::size_t(comm_.size()));
     const std::int64_t own = std::int64_t(fingerprint(plan_));
     comm_.all_gather(all.data(), &own, 1);
     for (std::size_t r = 0; r < all.size(); ++r)
       if (all[r] != all[0])
-        throw Error("engine.plans", "ranks have different plans: model, batch, strategy and recipe must be the same on all (rank 0 and rank " +
-                                        std::to_string(r) + " differ)");
+        throw Error("engine.plans",
+                    "ranks have different plans: model, batch, strategy and recipe must be the same on all (rank 0 and rank " +
+                        std::to_string(r) + " differ)");
   }
 
   void make_decay_ranges() {
@@ -221,10 +237,11 @@ class Engine {
     micro.leading = {plan_.batch.micro, plan_.batch.sequence, 0};
     fill(micro);
     const Leading leading = micro.leading;
-    if (leading.batch < 0 || leading.sequence < 1 || leading.rows() > plan_.rows || leading.sequence > plan_.batch.sequence || leading.past != 0)
-      throw Error("engine.capacity", "a micro-batch is larger than the plan's; fill fewer or plan more (given " + std::to_string(leading.batch) + " x " +
-                                         std::to_string(leading.sequence) + ", capacity " + std::to_string(plan_.batch.micro) + " x " +
-                                         std::to_string(plan_.batch.sequence) + ")");
+    if (leading.batch < 0 || leading.sequence < 1 || leading.rows() > plan_.rows || leading.sequence > plan_.batch.sequence ||
+        leading.past != 0)
+      throw Error("engine.capacity", "a micro-batch is larger than the plan's; fill fewer or plan more (given " +
+                                         std::to_string(leading.batch) + " x " + std::to_string(leading.sequence) + ", capacity " +
+                                         std::to_string(plan_.batch.micro) + " x " + std::to_string(plan_.batch.sequence) + ")");
     if (!training) micros_.clear();
     micros_.push_back({leading, micro.first_item, slot, training});
   }
@@ -262,7 +279,8 @@ class Engine {
   // Also for a rank that had nothing to do: it takes part in everything, with zeros.
   void finish_backward(Segment segment) {
     if (alone()) return;
-    if (segment.first < 0) start_buckets(0);
+    if (segment.first < 0)
+      start_buckets(0);
     else if (plan_.strategy.overlap) {
       const JoinSite& site = plan_.joins[std::size_t(segment.first)];
       start_buckets(walker_.watermark(site.unit, site.op + 1));
@@ -280,7 +298,8 @@ class Engine {
     requests_.clear();
     ControlBlock control(arenas_.control.template as<double>());
     const Index part = round_up(divide_up(plan_.graph.parameter_elems, plan_.strategy.ranks), parameter_alignment_elems);
-    const Index first = std::min(part * comm_.rank(), plan_.graph.parameter_elems), elems = std::min(part, plan_.graph.parameter_elems - first);
+    const Index first = std::min(part * comm_.rank(), plan_.graph.parameter_elems),
+                elems = std::min(part, plan_.graph.parameter_elems - first);
     const double squares = Kernels::square_sum(elems, static_cast<const Real*>(gradients() + first));
     control[ControlField::square_sum] = squares;
     control[ControlField::non_finite] = std::isfinite(squares) ? 0 : 1;
@@ -311,7 +330,8 @@ class Engine {
     const auto apply = [&](const DecayRange& range) {
       Real* states[OptimizerRule::num_states + 1]{};
       for (Index s = 0; s < OptimizerRule::num_states; ++s) states[s] = optimizer_state(s) + range.first;
-      optimizer_.template update<typename Kernels::I>(range.elems, parameters() + range.first, static_cast<const Real*>(gradients() + range.first),
+      optimizer_.template update<typename Kernels::I>(range.elems, parameters() + range.first,
+                                                      static_cast<const Real*>(gradients() + range.first),
                                                       static_cast<Real* const*>(states), range.decayed ? optimizer_.decay : 0.0, step);
     };
     if (unused_.empty()) {
@@ -363,7 +383,9 @@ class Engine {
     });
     std::sort(unused_.begin(), unused_.end(), [](const DecayRange& a, const DecayRange& b) { return a.first < b.first; });
     if (!names.empty())
-      throw Error("engine.unused", "parameters took no part in a step; remove them, or say EngineOptions::unused = allow to leave them as they are (" + names + ")");
+      throw Error(
+          "engine.unused",
+          "parameters took no part in a step; remove them, or say EngineOptions::unused = allow to leave them as they are (" + names + ")");
   }
 
   PlanData plan_;

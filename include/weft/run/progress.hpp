@@ -27,8 +27,10 @@ class Stopwatch {
 inline std::string duration_text(double seconds) {
   const long whole = seconds > 0 ? long(seconds + 0.5) : 0;
   char text[64];
-  if (whole >= 3600) std::snprintf(text, sizeof text, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
-  else std::snprintf(text, sizeof text, "%ld:%02ld", whole / 60, whole % 60);
+  if (whole >= 3600)
+    std::snprintf(text, sizeof text, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+  else
+    std::snprintf(text, sizeof text, "%ld:%02ld", whole / 60, whole % 60);
   return text;
 }
 
