@@ -28,13 +28,15 @@ struct Shape {
   AttentionSizes sizes;
 };
 constexpr Shape shapes[] = {
-    {"nanogpt_cpu/S64_D32", {12, 64, 64, 4, 4, 32, true}},     {"gpt/S256_D64", {2, 256, 256, 6, 6, 64, true}},
-    {"long/S1024_D64", {1, 1024, 1024, 2, 2, 64, true}},       {"grouped/S256_D64", {1, 256, 256, 8, 2, 64, true}},
-    {"wide/S256_D128", {1, 256, 256, 4, 4, 128, true}},        {"full/S197_D64", {1, 197, 197, 6, 6, 64, false}},
+    {"nanogpt_cpu/S64_D32", {12, 64, 64, 4, 4, 32, true}}, {"gpt/S256_D64", {2, 256, 256, 6, 6, 64, true}},
+    {"long/S1024_D64", {1, 1024, 1024, 2, 2, 64, true}},   {"grouped/S256_D64", {1, 256, 256, 8, 2, 64, true}},
+    {"wide/S256_D128", {1, 256, 256, 4, 4, 128, true}},    {"full/S197_D64", {1, 197, 197, 6, 6, 64, false}},
 };
 constexpr Shape generation[] = {
-    {"decode/keys256_D32", {1, 1, 256, 4, 4, 32, true}},       {"decode/keys4096_D64", {1, 1, 4096, 6, 6, 64, true}},
-    {"decode/keys4096_D64_grouped4", {1, 1, 4096, 8, 2, 64, true}}, {"decode/keys4096_D64_grouped8", {1, 1, 4096, 8, 1, 64, true}},
+    {"decode/keys256_D32", {1, 1, 256, 4, 4, 32, true}},
+    {"decode/keys4096_D64", {1, 1, 4096, 6, 6, 64, true}},
+    {"decode/keys4096_D64_grouped4", {1, 1, 4096, 8, 2, 64, true}},
+    {"decode/keys4096_D64_grouped8", {1, 1, 4096, 8, 1, 64, true}},
 };
 
 alignas(64) std::byte scratch_bytes[cpu_scratch_bytes];
@@ -67,7 +69,10 @@ double peak_gflops() {
   asm volatile("" : "+v"(x));
   const double start = seconds();
   for (Index turn = 0; turn < turns; ++turn) {
-    cpu::unrolled<chains>([&](auto i) WEFT_ALWAYS_INLINE { sums[i] += x * x; asm volatile("" : "+v"(sums[i])); });
+    cpu::unrolled<chains>([&](auto i) WEFT_ALWAYS_INLINE {
+      sums[i] += x * x;
+      asm volatile("" : "+v"(sums[i]));
+    });
   }
   return 2.0 * double(turns * chains * simd::lanes<Isa, Real>) / (seconds() - start) * 1e-9;
 }
@@ -117,7 +122,7 @@ struct Data {
   }
   void forward() {
     cpu::attention_forward<NoProducts, Isa>(sizes, scale, x.data(), width, x.data() + kv_offset, x.data() + v_offset, width, kv_batch,
-                                              y.data(), y_stride, lse.data(), scratch());
+                                            y.data(), y_stride, lse.data(), scratch());
   }
   void naive_backward() {
     kernel::attention_backward(sizes, scale, x.data(), width, x.data() + kv_offset, x.data() + v_offset, width, kv_batch, y.data(),
@@ -126,8 +131,8 @@ struct Data {
   }
   void backward() {
     cpu::attention_backward<NoProducts, Isa>(sizes, scale, x.data(), width, x.data() + kv_offset, x.data() + v_offset, width, kv_batch,
-                                               y.data(), y_stride, lse.data(), dy.data(), y_stride, dx.data(), width, dx.data() + kv_offset,
-                                               dx.data() + v_offset, width, kv_batch, scratch());
+                                             y.data(), y_stride, lse.data(), dy.data(), y_stride, dx.data(), width, dx.data() + kv_offset,
+                                             dx.data() + v_offset, width, kv_batch, scratch());
   }
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // All-reduce (float32, sum, in place) among threads.
 //
-// The time is the median of seven worlds. bytes_per_second is the algorithm's: bytes of one rank's buffer / time of one all-reduce. The limit is memory traffic: each rank's
-// buffer is read once and written once, 2 · R · bytes in all; `percent_of_copy` holds the traffic's rate against what R threads reach when
-// each copies an array of the same size (which reads and writes 2 · R · bytes too) between meetings of the same kind.
-// bench/collectives.sh runs this beside Open MPI and prints the ratios.
+// The time is the median of seven worlds. bytes_per_second is the algorithm's: bytes of one rank's buffer / time of one all-reduce. The
+// limit is memory traffic: each rank's buffer is read once and written once, 2 · R · bytes in all; `percent_of_copy` holds the traffic's
+// rate against what R threads reach when each copies an array of the same size (which reads and writes 2 · R · bytes too) between meetings
+// of the same kind. bench/collectives.sh runs this beside Open MPI and prints the ratios.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -31,7 +31,9 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-std::vector<float> aligned_room(Index bytes) { return std::vector<float>(std::size_t(bytes + weft::alignment_bytes) / sizeof(float), 0.0F); }
+std::vector<float> aligned_room(Index bytes) {
+  return std::vector<float>(std::size_t(bytes + weft::alignment_bytes) / sizeof(float), 0.0F);
+}
 float* aligned(std::vector<float>& room) {
   const auto address = reinterpret_cast<std::uintptr_t>(room.data());
   return room.data() + (weft::round_up(Index(address), weft::alignment_bytes) - Index(address)) / Index(sizeof(float));
@@ -82,6 +84,8 @@ void all_reduce(benchmark::State& state) {
 BENCHMARK(all_reduce)
     ->ArgNames({"ranks", "bytes"})
     ->ArgsProduct({{2, 4}, {4 * weft::KiB, 256 * weft::KiB, 3'276'800, 25 * weft::MiB}})
-    ->UseManualTime()->Iterations(1)->Unit(benchmark::kMicrosecond);
+    ->UseManualTime()
+    ->Iterations(1)
+    ->Unit(benchmark::kMicrosecond);
 
 BENCHMARK_MAIN();

@@ -4,9 +4,9 @@
 //
 //   gpt_step_bench [--steps 100] [--rounds 5]
 //
-// Flops of a step: PlanData::training_flops_per_row() · 768 rows. Limits: the core's multiply-add peak, measured in the same run; the products
-// of the step, timed in place (a policy around the products policy reads the clock); attention's products at the rate that the same run
-// reaches on the step's other products. Everything is printed as ratios within a round; the median over rounds counts.
+// Flops of a step: PlanData::training_flops_per_row() · 768 rows. Limits: the core's multiply-add peak, measured in the same run; the
+// products of the step, timed in place (a policy around the products policy reads the clock); attention's products at the rate that the
+// same run reaches on the step's other products. Everything is printed as ratios within a round; the median over rounds counts.
 #include <weft/weft.hpp>
 
 #include <algorithm>
@@ -37,7 +37,9 @@ struct Timed {
     Inner::template gemm<Isa, Real>(ta, tb, m, n, k, a...);
   }
   template <class Isa, class Real, class... A>
-    requires requires(A... a) { Inner::template gemm_add<Isa, Real>(weft::kernel::Transpose::no, weft::kernel::Transpose::no, 0, 0, 0, a...); }
+  requires requires(A... a) {
+    Inner::template gemm_add<Isa, Real>(weft::kernel::Transpose::no, weft::kernel::Transpose::no, 0, 0, 0, a...);
+  }
   static void gemm_add(weft::kernel::Transpose ta, weft::kernel::Transpose tb, weft::Index m, weft::Index n, weft::Index k, A... a) {
     const Clocked clock(2.0 * double(m) * double(n) * double(k));
     Inner::template gemm_add<Isa, Real>(ta, tb, m, n, k, a...);
@@ -61,9 +63,12 @@ Result steps(int ranks, bool connected, int count) {
                                                        {.global = connected ? 12 * ranks : 12, .micro = 12, .sequence = 64});
   weft::launch(ranks, [&](auto& comm) {
     auto own = comm.split(connected ? 0 : comm.rank(), comm.rank());
-    auto trainer = weft::make_trainer<Model, Recipe, weft::Cpu<Products>>(plan, own, weft::AdamW{.rate = 1e-3}, weft::ConstantRate{}, {.clip_norm = 1});
+    auto trainer = weft::make_trainer<Model, Recipe, weft::Cpu<Products>>(plan, own, weft::AdamW{.rate = 1e-3}, weft::ConstantRate{},
+                                                                          {.clip_norm = 1});
     weft::GeneratedLoader data(1, comm.rank(), [](weft::Index step, int rank, auto& micro) {
-      for (int i = 0; i < rows; ++i) micro.tokens()[i] = int((step * 31 + rank * 7 + i * 13) % 65), micro.integer_targets()[i] = int((step * 31 + rank * 7 + i * 13 + 5) % 65);
+      for (int i = 0; i < rows; ++i)
+        micro.tokens()[i] = int((step * 31 + rank * 7 + i * 13) % 65),
+        micro.integer_targets()[i] = int((step * 31 + rank * 7 + i * 13 + 5) % 65);
     });
     for (int i = 0; i < 5; ++i) trainer.step(data);
     comm.barrier();
@@ -91,8 +96,10 @@ int main(int argc, char** argv) {
   }
   using Products = weft::kernel::cpu::Builtin;
   const double peak = weft::measure_peak_flops<weft::simd::Native, float>(0.2);
-  const double flops = weft::plan_at_start<Model, Recipe>(weft::mesh(), {.global = 12, .micro = 12, .sequence = 64}).training_flops_per_row() * double(rows);
-  std::printf("isa %s, products %s, peak of a core %.1f GFLOP/s, %.2f GFLOP a step\n", weft::simd::Native::name, Products::name, peak / 1e9, flops / 1e9);
+  const double flops =
+      weft::plan_at_start<Model, Recipe>(weft::mesh(), {.global = 12, .micro = 12, .sequence = 64}).training_flops_per_row() * double(rows);
+  std::printf("isa %s, products %s, peak of a core %.1f GFLOP/s, %.2f GFLOP a step\n", weft::simd::Native::name, Products::name, peak / 1e9,
+              flops / 1e9);
   std::vector<double> over_products, scaling, one_ms;
   for (int round = 0; round < rounds; ++round) {
     const Result one = steps<Products>(1, false, count), timed = steps<Timed<Products>>(1, false, count);
@@ -101,12 +108,14 @@ int main(int argc, char** argv) {
     over_products.push_back(timed.seconds / (timed.products + attention));
     scaling.push_back(apart.seconds / together.seconds);
     one_ms.push_back(one.seconds * 1e3);
-    std::printf("round %d: one rank %.2f ms, %.0f tokens/s, %.0f %% of peak | products in place %.2f ms (%.1f GFLOP/s) + attention's %.2f ms: step / products %.3f"
-                " | two ranks apart %.2f ms, together %.2f ms: %.3f of their tokens/s\n",
-                round, one.seconds * 1e3, double(rows) / one.seconds, 100 * flops / one.seconds / peak, timed.products * 1e3,
-                timed.flops / timed.products / 1e9, attention * 1e3, over_products.back(), apart.seconds * 1e3, together.seconds * 1e3, scaling.back());
+    std::printf(
+        "round %d: one rank %.2f ms, %.0f tokens/s, %.0f %% of peak | products in place %.2f ms (%.1f GFLOP/s) + attention's %.2f ms: step / products %.3f"
+        " | two ranks apart %.2f ms, together %.2f ms: %.3f of their tokens/s\n",
+        round, one.seconds * 1e3, double(rows) / one.seconds, 100 * flops / one.seconds / peak, timed.products * 1e3,
+        timed.flops / timed.products / 1e9, attention * 1e3, over_products.back(), apart.seconds * 1e3, together.seconds * 1e3,
+        scaling.back());
     std::fflush(stdout);
   }
-  std::printf("median: step_ms %.2f step_over_products %.3f (goal at most 1.2) together_over_apart %.3f (goal at least 0.92)\n", median(one_ms),
-              median(over_products), median(scaling));
+  std::printf("median: step_ms %.2f step_over_products %.3f (goal at most 1.2) together_over_apart %.3f (goal at least 0.92)\n",
+              median(one_ms), median(over_products), median(scaling));
 }

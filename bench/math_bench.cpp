@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions, activations, softmax, layer norm and dropout against plain loops over std:: functions, in Gelem/s = elements / time.
+// Elementary functions, activations, softmax, layer norm and dropout against plain loops over std:: functions, in Gelem/s = elements /
+// time.
 //
 // Columns: weft and std in Gelem/s, ratio = weft / std, and copy_percent: the speed in percent of a memcpy of the same bytes (4 bytes read
 // and 4 written an element), which no kernel of one input and one output can pass. The three take turns within each round, so that a busy
@@ -61,11 +62,16 @@ void compare(benchmark::State& state, Ours ours, Plain plain) {
   ours(arrays);
   plain(arrays);
   for (auto _ : state) {
-    const double a = seconds_of([&] { for (int i = 0; i < repeats; ++i) ours(arrays), benchmark::ClobberMemory(); }) / repeats;
+    const double a = seconds_of([&] {
+                       for (int i = 0; i < repeats; ++i) ours(arrays), benchmark::ClobberMemory();
+                     }) /
+                     repeats;
     const double b = seconds_of([&] { plain(arrays); });
     const double c = seconds_of([&] {
-      for (int i = 0; i < repeats; ++i) std::memcpy(arrays.y.data(), arrays.x.data(), n * sizeof(float)), benchmark::ClobberMemory();
-    }) / repeats;
+                       for (int i = 0; i < repeats; ++i)
+                         std::memcpy(arrays.y.data(), arrays.x.data(), n * sizeof(float)), benchmark::ClobberMemory();
+                     }) /
+                     repeats;
     fast.push_back(a), slow.push_back(b), ratio.push_back(b / a), copy_percent.push_back(100 * c / a);
     state.SetIterationTime(a);
   }
@@ -99,24 +105,29 @@ void erf(benchmark::State& state) {
   compare(state, flat([](auto v) { return simd::erf<Isa, float>(v); }), loop([](float v) { return std::erf(v); }));
 }
 void silu(benchmark::State& state) {
-  compare(state, [](Arrays& a) { kernel::cpu::silu_forward<Isa>(n, a.x.data(), a.y.data()); },
-          [](Arrays& a) { kernel::silu_forward(n, a.x.data(), a.y.data()); });
+  compare(
+      state, [](Arrays& a) { kernel::cpu::silu_forward<Isa>(n, a.x.data(), a.y.data()); },
+      [](Arrays& a) { kernel::silu_forward(n, a.x.data(), a.y.data()); });
 }
 void gelu_tanh(benchmark::State& state) {
-  compare(state, [](Arrays& a) { kernel::cpu::gelu_tanh_forward<Isa>(n, a.x.data(), a.y.data()); },
-          [](Arrays& a) { kernel::gelu_tanh_forward(n, a.x.data(), a.y.data()); });
+  compare(
+      state, [](Arrays& a) { kernel::cpu::gelu_tanh_forward<Isa>(n, a.x.data(), a.y.data()); },
+      [](Arrays& a) { kernel::gelu_tanh_forward(n, a.x.data(), a.y.data()); });
 }
 void gelu_tanh_backward(benchmark::State& state) {
-  compare(state, [](Arrays& a) { kernel::cpu::gelu_tanh_backward<Isa>(n, a.x.data(), a.dy.data(), a.y.data()); },
-          [](Arrays& a) { kernel::gelu_tanh_backward(n, a.x.data(), a.dy.data(), a.y.data()); });
+  compare(
+      state, [](Arrays& a) { kernel::cpu::gelu_tanh_backward<Isa>(n, a.x.data(), a.dy.data(), a.y.data()); },
+      [](Arrays& a) { kernel::gelu_tanh_backward(n, a.x.data(), a.dy.data(), a.y.data()); });
 }
 void gelu_erf(benchmark::State& state) {
-  compare(state, [](Arrays& a) { kernel::cpu::gelu_erf_forward<Isa>(n, a.x.data(), a.y.data()); },
-          [](Arrays& a) { kernel::gelu_erf_forward(n, a.x.data(), a.y.data()); });
+  compare(
+      state, [](Arrays& a) { kernel::cpu::gelu_erf_forward<Isa>(n, a.x.data(), a.y.data()); },
+      [](Arrays& a) { kernel::gelu_erf_forward(n, a.x.data(), a.y.data()); });
 }
 void gelu_erf_backward(benchmark::State& state) {
-  compare(state, [](Arrays& a) { kernel::cpu::gelu_erf_backward<Isa>(n, a.x.data(), a.dy.data(), a.y.data()); },
-          [](Arrays& a) { kernel::gelu_erf_backward(n, a.x.data(), a.dy.data(), a.y.data()); });
+  compare(
+      state, [](Arrays& a) { kernel::cpu::gelu_erf_backward<Isa>(n, a.x.data(), a.dy.data(), a.y.data()); },
+      [](Arrays& a) { kernel::gelu_erf_backward(n, a.x.data(), a.dy.data(), a.y.data()); });
 }
 
 // The loss and its gradient. The plain loop is softmax as one would write it in float: largest, exp and sum, scale.
@@ -125,8 +136,8 @@ void softmax(benchmark::State& state) {
   compare(
       state,
       [=](Arrays& a) {
-        benchmark::DoNotOptimize(kernel::cpu::softmax_cross_entropy<Isa>(rows, classes, static_cast<const float*>(a.x.data()), a.targets.data(), -1,
-                                                                         0.0f, 1.0f, a.y.data()));
+        benchmark::DoNotOptimize(kernel::cpu::softmax_cross_entropy<Isa>(rows, classes, static_cast<const float*>(a.x.data()),
+                                                                         a.targets.data(), -1, 0.0f, 1.0f, a.y.data()));
       },
       [=](Arrays& a) {
         double loss = 0;
@@ -149,7 +160,8 @@ void layer_norm(benchmark::State& state) {
   compare(
       state,
       [=](Arrays& a) {
-        kernel::cpu::layer_norm_forward<Isa>(rows, width, 1e-5f, a.x.data(), a.gain.data(), a.shift.data(), a.y.data(), a.mean.data(), a.rstd.data());
+        kernel::cpu::layer_norm_forward<Isa>(rows, width, 1e-5f, a.x.data(), a.gain.data(), a.shift.data(), a.y.data(), a.mean.data(),
+                                             a.rstd.data());
       },
       [=](Arrays& a) {
         for (Index r = 0; r < rows; ++r) {
@@ -174,7 +186,8 @@ void layer_norm_backward(benchmark::State& state) {
       },
       [=](Arrays& a) {
         for (Index r = 0; r < rows; ++r) {
-          const float *row = a.x.data() + r * width, *gradient = a.dy.data() + r * width, mean = a.mean[std::size_t(r)], rstd = a.rstd[std::size_t(r)];
+          const float *row = a.x.data() + r * width, *gradient = a.dy.data() + r * width, mean = a.mean[std::size_t(r)],
+                      rstd = a.rstd[std::size_t(r)];
           float sum = 0, products = 0;
           for (Index c = 0; c < width; ++c) {
             const float g = gradient[c] * a.gain[std::size_t(c)];
@@ -196,7 +209,8 @@ void dropout(benchmark::State& state) {
   compare(
       state,
       [](Arrays& a) {
-        kernel::cpu::dropout_forward<Isa>(Index(1), n, Index(0), 0.2, random::Stream{.seed = 1, .purpose = random::Purpose::dropout}, a.x.data(), a.y.data());
+        kernel::cpu::dropout_forward<Isa>(Index(1), n, Index(0), 0.2, random::Stream{.seed = 1, .purpose = random::Purpose::dropout},
+                                          a.x.data(), a.y.data());
       },
       [generator = std::mt19937(1)](Arrays& a) mutable {
         for (std::size_t i = 0; i < std::size_t(n); ++i) a.y[i] = generator() >= 858993459u ? a.x[i] * 1.25f : 0.0f;

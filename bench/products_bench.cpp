@@ -18,7 +18,7 @@
 
 #include <weft/kernel/cpu/gemm.hpp>
 #include <weft/kernel/cpu/products.hpp>
-#if defined(WEFT_HAS_CBLAS)   // the target weft::cblas says so
+#if defined(WEFT_HAS_CBLAS)  // the target weft::cblas says so
 #include <weft/kernel/cblas/products.hpp>
 #endif
 #if defined(WEFT_HAS_ONEDNN)
@@ -38,29 +38,57 @@ struct Shape {
   const char* name;
   Transpose ta, tb;
   Index m, n, k;
-  Index calls = 1;    // as many as a step makes one after the other, on other data
-  Index lda = 0, ldb = 0, ldc = 0;   // 0: as wide as stored
+  Index calls = 1;                  // as many as a step makes one after the other, on other data
+  Index lda = 0, ldb = 0, ldc = 0;  // 0: as wide as stored
 };
 
 constexpr Shape shapes[] = {
-    {"gpt/qkv/y", N, T, 768, 384, 128},        {"gpt/qkv/dx", N, N, 768, 128, 384},      {"gpt/qkv/dw", T, N, 384, 128, 768},
-    {"gpt/proj/y", N, T, 768, 128, 128},       {"gpt/proj/dx", N, N, 768, 128, 128},     {"gpt/proj/dw", T, N, 128, 128, 768},
-    {"gpt/fc/y", N, T, 768, 512, 128},         {"gpt/fc/dx", N, N, 768, 128, 512},       {"gpt/fc/dw", T, N, 512, 128, 768},
-    {"gpt/out/y", N, T, 768, 128, 512},        {"gpt/out/dx", N, N, 768, 512, 128},      {"gpt/out/dw", T, N, 128, 512, 768},
-    {"gpt/head/y", N, T, 768, 65, 128},        {"gpt/head/dx", N, N, 768, 128, 65},      {"gpt/head/dw", T, N, 65, 128, 768},
-    {"attention/qk", N, T, 64, 64, 32, 48, 384, 384, 64}, {"attention/pv", N, N, 64, 32, 64, 48, 64, 384, 128},
+    {"gpt/qkv/y", N, T, 768, 384, 128},
+    {"gpt/qkv/dx", N, N, 768, 128, 384},
+    {"gpt/qkv/dw", T, N, 384, 128, 768},
+    {"gpt/proj/y", N, T, 768, 128, 128},
+    {"gpt/proj/dx", N, N, 768, 128, 128},
+    {"gpt/proj/dw", T, N, 128, 128, 768},
+    {"gpt/fc/y", N, T, 768, 512, 128},
+    {"gpt/fc/dx", N, N, 768, 128, 512},
+    {"gpt/fc/dw", T, N, 512, 128, 768},
+    {"gpt/out/y", N, T, 768, 128, 512},
+    {"gpt/out/dx", N, N, 768, 512, 128},
+    {"gpt/out/dw", T, N, 128, 512, 768},
+    {"gpt/head/y", N, T, 768, 65, 128},
+    {"gpt/head/dx", N, N, 768, 128, 65},
+    {"gpt/head/dw", T, N, 65, 128, 768},
+    {"attention/qk", N, T, 64, 64, 32, 48, 384, 384, 64},
+    {"attention/pv", N, N, 64, 32, 64, 48, 64, 384, 128},
     {"attention/dv", T, N, 64, 32, 64, 48, 64, 128, 384},
-    {"mid/qkv/y", N, T, 4096, 1152, 384},      {"mid/qkv/dx", N, N, 4096, 384, 1152},    {"mid/qkv/dw", T, N, 1152, 384, 4096},
-    {"mid/proj/y", N, T, 4096, 384, 384},      {"mid/proj/dw", T, N, 384, 384, 4096},    {"mid/out/y", N, T, 4096, 384, 1536},
-    {"mid/fc/y", N, T, 4096, 1536, 384},       {"mid/out/dx", N, N, 4096, 1536, 384},    {"mid/out/dw", T, N, 384, 1536, 4096},
+    {"mid/qkv/y", N, T, 4096, 1152, 384},
+    {"mid/qkv/dx", N, N, 4096, 384, 1152},
+    {"mid/qkv/dw", T, N, 1152, 384, 4096},
+    {"mid/proj/y", N, T, 4096, 384, 384},
+    {"mid/proj/dw", T, N, 384, 384, 4096},
+    {"mid/out/y", N, T, 4096, 384, 1536},
+    {"mid/fc/y", N, T, 4096, 1536, 384},
+    {"mid/out/dx", N, N, 4096, 1536, 384},
+    {"mid/out/dw", T, N, 384, 1536, 4096},
     {"mid/head/y", N, T, 4096, 65, 384},
-    {"mlp/1/y", N, T, 256, 512, 784},          {"mlp/1/dw", T, N, 512, 784, 256},        {"mlp/2/y", N, T, 256, 512, 512},
-    {"mlp/2/dx", N, N, 256, 512, 512},         {"mlp/2/dw", T, N, 512, 512, 256},        {"mlp/3/y", N, T, 256, 10, 512},
-    {"mlp/3/dx", N, N, 256, 512, 10},          {"mlp/3/dw", T, N, 10, 512, 256},
-    {"cnn/1/y", N, N, 32, 784, 9},             {"cnn/1/dw", N, T, 32, 9, 784},           {"cnn/2/y", N, N, 64, 784, 288},
-    {"cnn/2/dw", N, T, 64, 288, 784},          {"cnn/2/dcol", T, N, 288, 784, 64},       {"cnn/3/y", N, N, 64, 196, 576},
-    {"cnn/3/dw", N, T, 64, 576, 196},          {"cnn/3/dcol", T, N, 576, 196, 64},
-    {"decode/qkv/y", N, T, 1, 1152, 384},      {"decode/out/y", N, T, 8, 384, 1536},
+    {"mlp/1/y", N, T, 256, 512, 784},
+    {"mlp/1/dw", T, N, 512, 784, 256},
+    {"mlp/2/y", N, T, 256, 512, 512},
+    {"mlp/2/dx", N, N, 256, 512, 512},
+    {"mlp/2/dw", T, N, 512, 512, 256},
+    {"mlp/3/y", N, T, 256, 10, 512},
+    {"mlp/3/dx", N, N, 256, 512, 10},
+    {"mlp/3/dw", T, N, 10, 512, 256},
+    {"cnn/1/y", N, N, 32, 784, 9},
+    {"cnn/1/dw", N, T, 32, 9, 784},
+    {"cnn/2/y", N, N, 64, 784, 288},
+    {"cnn/2/dw", N, T, 64, 288, 784},
+    {"cnn/2/dcol", T, N, 288, 784, 64},
+    {"cnn/3/y", N, N, 64, 196, 576},
+    {"cnn/3/dw", N, T, 64, 576, 196},
+    {"cnn/3/dcol", T, N, 576, 196, 64},
+    {"decode/qkv/y", N, T, 1, 1152, 384},
+    {"decode/out/y", N, T, 8, 384, 1536},
 };
 
 alignas(64) std::byte scratch_bytes[cpu_scratch_bytes];
@@ -76,10 +104,12 @@ struct Candidate {
 };
 using Chooser = cpu::Fastest<cpu::Builtin
 #ifdef WEFT_HAS_ONEDNN
-                             , cpu::OneDnn
+                             ,
+                             cpu::OneDnn
 #endif
 #ifdef WEFT_HAS_CBLAS
-                             , cpu::Cblas
+                             ,
+                             cpu::Cblas
 #endif
                              >;
 template <class Policy>
@@ -135,7 +165,7 @@ void products(benchmark::State& state, const Shape& shape) {
   };
   std::vector<Real> a_store = make(rows_a, lda), b_store = make(rows_b, ldb), c_store = make(shape.m, ldc);
   Real *const a = aligned(a_store), *const b = aligned(b_store), *const c = aligned(c_store);
-  const bool accumulate = shape.ta == T;   // weight gradients are added to
+  const bool accumulate = shape.ta == T;  // weight gradients are added to
   const double flops = 2.0 * double(shape.m) * double(shape.n) * double(shape.k) * double(shape.calls);
   const Index repeats = std::max<Index>(1, Index(1e-3 * 100e9 / flops));
 
@@ -179,8 +209,10 @@ void products(benchmark::State& state, const Shape& shape) {
   for (std::size_t i = 0; i < num_candidates; ++i) {
     const std::string name = candidates[i].name;
     state.counters[name + "_GFLOP/s"] = flops / shortest[i] * 1e-9;
-    if (candidates[i].library) state.counters[name + "/builtin"] = shortest[0] / shortest[i];
-    else if (best_library < 1e30) state.counters[name + "/best_library"] = best_library / shortest[i];
+    if (candidates[i].library)
+      state.counters[name + "/builtin"] = shortest[0] / shortest[i];
+    else if (best_library < 1e30)
+      state.counters[name + "/best_library"] = best_library / shortest[i];
   }
 }
 

@@ -68,11 +68,13 @@ int main() {
   const weft::GradientCheck check =
       weft::check_gradients<Model, weft::MeanSquaredError>({.global = 8, .micro = 8}, [](auto& micro) { fill(0, 0, micro); });
   std::printf("gradient check: %lld elements, worst relative error %.1e\n", static_cast<long long>(check.num_checked), check.worst);
-  if (!(check.worst < 1e-6)) throw weft::Error("custom_layer.gradient", "the layer's backward is not the derivative of its forward: " + check.where);
+  if (!(check.worst < 1e-6))
+    throw weft::Error("custom_layer.gradient", "the layer's backward is not the derivative of its forward: " + check.where);
   // [check]
 
   // Then train with it, on two ranks with two micro-batches each.
-  using Train = weft::Plan<Model, weft::mesh(weft::DataParallel{.ranks = 2}), batch, weft::Recipe<weft::Fp32, weft::MeanSquaredError, weft::AdamW>>;
+  using Train =
+      weft::Plan<Model, weft::mesh(weft::DataParallel{.ranks = 2}), batch, weft::Recipe<weft::Fp32, weft::MeanSquaredError, weft::AdamW>>;
   std::printf("%s", weft::describe(Train::data()).c_str());
   weft::launch(Train::num_ranks, [](auto& rank) {
     auto trainer = weft::make_trainer<Train>(rank, weft::AdamW{.rate = 0.01});

@@ -33,8 +33,9 @@ int train(const Options& options, const weft::data::CharacterVocabulary& vocabul
 
   // [plan]
   // Who does what: every rank holds the model and takes its part of every batch. Checked here, before anything starts.
-  const weft::PlanData plan = weft::plan_at_start<Model, Recipe>(weft::mesh(weft::DataParallel{.ranks = options.ranks}),
-                                                                 {.global = options.batch, .micro = options.batch / options.ranks, .sequence = gpt.sequence});
+  const weft::PlanData plan =
+      weft::plan_at_start<Model, Recipe>(weft::mesh(weft::DataParallel{.ranks = options.ranks}),
+                                         {.global = options.batch, .micro = options.batch / options.ranks, .sequence = gpt.sequence});
   // [plan]
   const weft::Index before = weft::resident_bytes();  // program, libraries and text
   if (options.describe) std::printf("%s", weft::describe(plan, before).c_str());
@@ -57,20 +58,25 @@ int train(const Options& options, const weft::data::CharacterVocabulary& vocabul
 
     // [fit]
     // Every rank reads its own part of each global batch from the mapped file.
-    weft::data::Loader train_data(learning, {.global_batch = options.batch, .micro_batch = plan.batch.micro, .rank = rank.rank(), .ranks = options.ranks,
-                                             .seed = options.seed, .order = weft::data::Order::with_replacement});
+    weft::data::Loader train_data(learning, {.global_batch = options.batch,
+                                             .micro_batch = plan.batch.micro,
+                                             .rank = rank.rank(),
+                                             .ranks = options.ranks,
+                                             .seed = options.seed,
+                                             .order = weft::data::Order::with_replacement});
     const auto validation = [&] {
       auto all = weft::data::evaluation_options(options.batch, plan.batch.micro, rank.rank(), options.ranks);
       all.epoch_items = std::min(judging.num_items(), options.evaluate_windows);
       return weft::data::Loader(judging, all);
     };
-    const weft::FitResult fit = trainer.fit(train_data, validation, {.steps = options.steps, .evaluate_every = options.evaluate_every, .log = options.log});
+    const weft::FitResult fit =
+        trainer.fit(train_data, validation, {.steps = options.steps, .evaluate_every = options.evaluate_every, .log = options.log});
     // [fit]
     if (rank.rank() != 0) return;
 
-    std::printf("validation loss %.4f after %lld steps (best %.4f), %.0f tokens/s, %.0f %% of the peak of %lld core(s), %s\n", fit.validation_loss,
-                static_cast<long long>(fit.steps), fit.best_validation_loss, fit.rows_per_second, 100 * fit.peak_fraction,
-                static_cast<long long>(options.ranks), weft::duration_text(fit.seconds).c_str());
+    std::printf("validation loss %.4f after %lld steps (best %.4f), %.0f tokens/s, %.0f %% of the peak of %lld core(s), %s\n",
+                fit.validation_loss, static_cast<long long>(fit.steps), fit.best_validation_loss, fit.rows_per_second,
+                100 * fit.peak_fraction, static_cast<long long>(options.ranks), weft::duration_text(fit.seconds).c_str());
     if (!options.save.empty()) {
 #ifdef WEFT_HAS_CHECKPOINT
       weft::save(trainer.engine(), options.save, weft::checkpoint::gpt2_layout());
@@ -81,15 +87,16 @@ int train(const Options& options, const weft::data::CharacterVocabulary& vocabul
       // [generate]
       std::vector<std::int32_t> sequence = vocabulary.encode(options.prompt);
       weft::Generator generator(trainer.engine());
-      generator.generate(sequence, options.sample, {.temperature = options.temperature, .top_k = options.top_k, .seed = options.seed}, [](std::int32_t) {});
+      generator.generate(sequence, options.sample, {.temperature = options.temperature, .top_k = options.top_k, .seed = options.seed},
+                         [](std::int32_t) {});
       // [generate]
       std::printf("─── a sample ───\n%s\n────────────────\n", vocabulary.decode(sequence).c_str());
     }
   };
   weft::launch(int(options.ranks), rank_main);
-  std::printf("memory: at most %s, planned %s (%lld x %s, and %s of program and libraries)\n", weft::bytes_text(weft::peak_resident_bytes()).c_str(),
-              weft::bytes_text(options.ranks * plan.memory.total() + before).c_str(), static_cast<long long>(options.ranks),
-              weft::bytes_text(plan.memory.total()).c_str(), weft::bytes_text(before).c_str());
+  std::printf("memory: at most %s, planned %s (%lld x %s, and %s of program and libraries)\n",
+              weft::bytes_text(weft::peak_resident_bytes()).c_str(), weft::bytes_text(options.ranks * plan.memory.total() + before).c_str(),
+              static_cast<long long>(options.ranks), weft::bytes_text(plan.memory.total()).c_str(), weft::bytes_text(before).c_str());
   return 0;
 }
 
@@ -115,7 +122,9 @@ int main(int argc, char** argv) {
   app.add_option("--ranks", options.ranks, "data-parallel ranks, as threads")->capture_default_str();
   app.add_option("--steps", options.steps, "updates")->capture_default_str()->check(CLI::PositiveNumber);
   app.add_option("--batch", options.batch, "windows a step, over all ranks")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--config", options.config, "compiled size: tiny, cpu or medium")->capture_default_str()->check(CLI::IsMember({"tiny", "cpu", "medium"}));
+  app.add_option("--config", options.config, "compiled size: tiny, cpu or medium")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"tiny", "cpu", "medium"}));
   app.add_option("--seed", options.seed, "of weights, data order and sample")->capture_default_str();
   app.add_option("--rate", options.rate, "largest learning rate")->capture_default_str();
   app.add_option("--log", options.log, "CSV file of every step");
@@ -130,15 +139,19 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
 #ifndef WEFT_HAS_CHECKPOINT
-    if (!options.save.empty()) throw weft::Error("train_gpt.save", "this was built without weft::checkpoint; install nlohmann-json3-dev and build again");
+    if (!options.save.empty())
+      throw weft::Error("train_gpt.save", "this was built without weft::checkpoint; install nlohmann-json3-dev and build again");
 #endif
     const weft::data::FileBytes text = weft::data::map_file(options.text);
     const auto vocabulary = weft::data::CharacterVocabulary::of_text(text);
     if (options.config == "tiny")
-      return train_for_vocabulary<weft::GptOptions{.sequence = 32, .width = 32, .heads = 2, .layers = 2, .bias = false}>(options, vocabulary, text);
+      return train_for_vocabulary<weft::GptOptions{.sequence = 32, .width = 32, .heads = 2, .layers = 2, .bias = false}>(options,
+                                                                                                                         vocabulary, text);
     if (options.config == "medium")
-      return train_for_vocabulary<weft::GptOptions{.sequence = 256, .width = 384, .heads = 6, .layers = 6, .bias = false}>(options, vocabulary, text);
-    return train_for_vocabulary<weft::GptOptions{.sequence = 64, .width = 128, .heads = 4, .layers = 4, .bias = false}>(options, vocabulary, text);
+      return train_for_vocabulary<weft::GptOptions{.sequence = 256, .width = 384, .heads = 6, .layers = 6, .bias = false}>(
+          options, vocabulary, text);
+    return train_for_vocabulary<weft::GptOptions{.sequence = 64, .width = 128, .heads = 4, .layers = 4, .bias = false}>(options, vocabulary,
+                                                                                                                        text);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "train_gpt: %s\n", error.what());
     return 1;

@@ -15,8 +15,8 @@ namespace {
 
 // [model]
 template <weft::Index C, weft::Index K>
-using Stage = weft::Sequential<weft::Conv2d<C, K, weft::Conv2dOptions{.kernel = 3, .padding = 1, .bias = false}>, weft::BatchNorm2d<K>, weft::Relu,
-                               weft::MaxPool2d<>>;
+using Stage = weft::Sequential<weft::Conv2d<C, K, weft::Conv2dOptions{.kernel = 3, .padding = 1, .bias = false}>, weft::BatchNorm2d<K>,
+                               weft::Relu, weft::MaxPool2d<>>;
 
 using Cnn = weft::Sequential<weft::Input<1, 28, 28>, Stage<1, 32>, Stage<32, 64>, weft::Flatten, weft::Linear<64 * 7 * 7, 128>, weft::Relu,
                              weft::Dropout<0.25>, weft::Linear<128, 10>>;
@@ -47,16 +47,23 @@ void train(const Options& options) {
   const weft::data::IdxArray pixels = read(options, "train-images-idx3-ubyte.gz");
   const weft::data::ImageOptions images{.shape = {1, 28, 28}, .classes = 10, .scale = weft::data::pixel_scale(pixels)};
   const weft::data::LabelledImages<float> learning(pixels, read(options, "train-labels-idx1-ubyte.gz"), images);
-  const weft::data::LabelledImages<float> judging(read(options, "t10k-images-idx3-ubyte.gz"), read(options, "t10k-labels-idx1-ubyte.gz"), images);
+  const weft::data::LabelledImages<float> judging(read(options, "t10k-images-idx3-ubyte.gz"), read(options, "t10k-labels-idx1-ubyte.gz"),
+                                                  images);
   // [data]
 
   weft::launch(int(options.ranks), [&](auto& rank) {
     const weft::Index items = options.items > 0 ? options.items : learning.num_items();
     const weft::Index steps = options.epochs * weft::divide_up(items, options.batch);
     const weft::CosineRate schedule{.warm_up = steps / 20, .steps = steps, .floor = 0.02};
-    auto trainer = weft::make_trainer<Model, Recipe, Executor>(plan, rank, weft::AdamW{.rate = options.rate, .decay = 0.05}, schedule, {.seed = options.seed});
-    weft::data::Loader train_data(learning, {.global_batch = options.batch, .micro_batch = plan.batch.micro, .rank = rank.rank(), .ranks = options.ranks,
-                                             .seed = options.seed, .epochs = options.epochs, .epoch_items = items});
+    auto trainer = weft::make_trainer<Model, Recipe, Executor>(plan, rank, weft::AdamW{.rate = options.rate, .decay = 0.05}, schedule,
+                                                               {.seed = options.seed});
+    weft::data::Loader train_data(learning, {.global_batch = options.batch,
+                                             .micro_batch = plan.batch.micro,
+                                             .rank = rank.rank(),
+                                             .ranks = options.ranks,
+                                             .seed = options.seed,
+                                             .epochs = options.epochs,
+                                             .epoch_items = items});
     const auto test_data = [&] {
       return weft::data::Loader(judging, weft::data::evaluation_options(options.batch, plan.batch.micro, rank.rank(), options.ranks));
     };
@@ -89,8 +96,10 @@ int main(int argc, char** argv) {
   app.add_flag("--describe", options.describe, "print the plan");
   CLI11_PARSE(app, argc, argv);
   try {
-    if (options.model == "mlp") train<Mlp>(options);
-    else train<Cnn>(options);
+    if (options.model == "mlp")
+      train<Mlp>(options);
+    else
+      train<Cnn>(options);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "train_images: %s\n", error.what());

@@ -51,7 +51,8 @@ Outcome train(bool overlap, bool delayed, int steps) {
   Outcome outcome;
   LaunchOptions launch_options;
   if (delayed) launch_options.threads.delay = random_delay;
-  with_engines<Deep, MeanSquaredError, double>({.ranks = 2, .bucket_bytes = 1024, .overlap = overlap}, {.global = 4, .micro = 1}, AdamW{.rate = 1e-3}, {.clip_norm = 1},
+  with_engines<Deep, MeanSquaredError, double>(
+      {.ranks = 2, .bucket_bytes = 1024, .overlap = overlap}, {.global = 4, .micro = 1}, AdamW{.rate = 1e-3}, {.clip_norm = 1},
       [&](auto& engine) {
         Index at = 0;
         const auto fill = [&](auto& micro) {
@@ -74,7 +75,8 @@ Outcome train(bool overlap, bool delayed, int steps) {
         outcome.allocations = num_allocations - outcome.allocations;
         outcome.calls = totals(engine.plan().ledger).calls;
         outcome.parameters.assign(engine.parameters(), engine.parameters() + engine.plan().graph.parameter_elems);
-      }, launch_options);
+      },
+      launch_options);
   return outcome;
 }
 
@@ -101,20 +103,23 @@ TEST_CASE("overlap_still_overlaps") {
   };
   Index buckets = 0;
   double seconds = 0;
-  with_engines<Deep, MeanSquaredError, float>({.ranks = 2, .bucket_bytes = 1024}, {.global = 2, .micro = 1}, Sgd{.rate = 0}, {}, [&](auto& engine) {
-    const auto fill = [&](auto& micro) {
-      micro.leading = {1, 1, 0};
-      std::fill_n(micro.values(), 8, 1.0f);
-      micro.real_targets()[0] = 0;
-    };
-    engine.step(1, fill, 0);
-    const auto start = std::chrono::steady_clock::now();
-    engine.step(1, fill, 0);
-    if (engine.communicator().rank() == 0) {
-      seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      buckets = totals(engine.plan().ledger).calls;
-    }
-  }, launch_options);
+  with_engines<Deep, MeanSquaredError, float>(
+      {.ranks = 2, .bucket_bytes = 1024}, {.global = 2, .micro = 1}, Sgd{.rate = 0}, {},
+      [&](auto& engine) {
+        const auto fill = [&](auto& micro) {
+          micro.leading = {1, 1, 0};
+          std::fill_n(micro.values(), 8, 1.0f);
+          micro.real_targets()[0] = 0;
+        };
+        engine.step(1, fill, 0);
+        const auto start = std::chrono::steady_clock::now();
+        engine.step(1, fill, 0);
+        if (engine.communicator().rank() == 0) {
+          seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+          buckets = totals(engine.plan().ledger).calls;
+        }
+      },
+      launch_options);
   const double serial = double(buckets) * std::chrono::duration<double>(each).count();
   REQUIRE(buckets >= 15);
   CHECK(seconds < 0.8 * serial);

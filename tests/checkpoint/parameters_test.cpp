@@ -196,12 +196,12 @@ TEST_CASE("layout_that_does_not_fit_the_model_is_refused_for_saving_and_loading"
   const TemporaryFolder folder;
   Parameters<float> p;
   p.add("unknown", {2});
-  p.add("b.0.v", {3, 2});   // not even
-  p.add("b.1.w", {8});      // transposed
-  p.add("b.2.u", {4});      // no b.2.w
+  p.add("b.0.v", {3, 2});  // not even
+  p.add("b.1.w", {8});     // transposed
+  p.add("b.2.u", {4});     // no b.2.w
   p.add("b.3.w", {1, 9});
-  p.add("b.3.u", {4});      // fewer rows than the first part
-  p.add("b.3.u", {4});      // twice
+  p.add("b.3.u", {4});  // fewer rows than the first part
+  p.add("b.3.u", {4});  // twice
   const std::string message = message_of([&] { save_parameters(folder.path("a"), p.tensors, transposing); });
   CHECK(contains(message, "weft[checkpoint.layout]"));
   CHECK(contains(message, "unknown (2) has no name in this layout"));

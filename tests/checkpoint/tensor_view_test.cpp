@@ -39,8 +39,8 @@ TEST_CASE("convert_element_keeps_infinity_and_nan_and_refuses_what_becomes_infin
   CHECK(converted<float>(1e39) == std::pair(float(inf), false));
   CHECK(converted<float>(-1e300) == std::pair(-float(inf), false));
   CHECK(converted<float>(double(std::numeric_limits<float>::max())) == std::pair(std::numeric_limits<float>::max(), true));
-  CHECK(converted<float>(3.40282351e38).second);         // rounds down to the largest
-  CHECK_FALSE(converted<float>(3.4028236e38).second);    // rounds up
+  CHECK(converted<float>(3.40282351e38).second);       // rounds down to the largest
+  CHECK_FALSE(converted<float>(3.4028236e38).second);  // rounds up
   CHECK_FALSE(converted<float16>(65520.0F).second);
   CHECK(converted<float16>(65519.0F).second);
   CHECK_FALSE(converted<float16>(1e30).second);

@@ -15,8 +15,8 @@ namespace {
 using weft::Index, weft::Reduction;
 
 template <class C>
-constexpr bool can_everything = weft::CanStartAllReduce<C> && weft::CanReduce<C> && weft::CanReduceScatter<C> && weft::CanAllGather<C> &&
-                                weft::CanBroadcast<C> && weft::CanAllToAll<C> && weft::CanSendReceive<C>;
+constexpr bool can_everything = weft::CanStartAllReduce<C>&& weft::CanReduce<C>&& weft::CanReduceScatter<C>&& weft::CanAllGather<C>&&
+    weft::CanBroadcast<C>&& weft::CanAllToAll<C>&& weft::CanSendReceive<C>;
 static_assert(can_everything<weft::ThreadCommunicator>, "threads have every capability");
 static_assert(can_everything<weft::SelfCommunicator>, "a world of one has every capability");
 static_assert(can_everything<weft::SilentCommunicator>, "the silent communicator has every capability");
@@ -78,7 +78,9 @@ struct ReducesWithoutTag : Archetype {
 struct ReducesAndReturns : Archetype {
   ReducesAndReturns split(int, int) { return {}; }
   template <class T>
-  int all_reduce(T*, Index, Reduction, Index = 0) { return 0; }
+  int all_reduce(T*, Index, Reduction, Index = 0) {
+    return 0;
+  }
 };
 struct ReducesFloats : Archetype {
   ReducesFloats split(int, int) { return {}; }
@@ -149,7 +151,9 @@ struct SaysTwo : Reduces {
 struct WritesTooFar : Archetype {
   WritesTooFar split(int, int) { return {}; }
   template <class T>
-  void all_reduce(T* data, Index count, Reduction, Index = 0) { data[count] = T(0.0F); }
+  void all_reduce(T* data, Index count, Reduction, Index = 0) {
+    data[count] = T(0.0F);
+  }
 };
 struct Zeroes : Archetype {
   Zeroes split(int, int) { return {}; }

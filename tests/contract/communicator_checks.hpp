@@ -16,8 +16,10 @@ namespace weft::contract {
 
 template <class T>
 std::string shown(T value) {
-  if constexpr (std::is_integral_v<T>) return std::to_string(value);
-  else return std::to_string(static_cast<double>(value));
+  if constexpr (std::is_integral_v<T>)
+    return std::to_string(value);
+  else
+    return std::to_string(static_cast<double>(value));
 }
 
 inline void require(bool holds, const std::string& what) {
@@ -29,8 +31,10 @@ inline constexpr bool is_floating = std::is_floating_point_v<T> || std::is_same_
 
 template <class T>
 T number(long long value) {
-  if constexpr (is_floating<T> && sizeof(T) == 2) return T(static_cast<float>(value));
-  else return static_cast<T>(value);
+  if constexpr (is_floating<T> && sizeof(T) == 2)
+    return T(static_cast<float>(value));
+  else
+    return static_cast<T>(value);
 }
 
 // A buffer between two walls of poison, poisoned itself.
@@ -72,9 +76,12 @@ T reduced(Reduction reduction, int ranks, Index i) {
     if (reduction == Reduction::maximum) total = std::max(total, next);
   }
   if (reduction != Reduction::average) return number<T>(total);
-  if constexpr (std::is_same_v<T, double>) return double(total) / ranks;
-  else if constexpr (is_floating<T>) return T(float(total) / float(ranks));
-  else return T(0);
+  if constexpr (std::is_same_v<T, double>)
+    return double(total) / ranks;
+  else if constexpr (is_floating<T>)
+    return T(float(total) / float(ranks));
+  else
+    return T(0);
 }
 
 template <class T>
@@ -90,7 +97,9 @@ using AllTypes = Types<float, double, float16, bfloat16, std::int64_t, std::int3
                        std::uint32_t, std::uint16_t, std::uint8_t>;
 
 template <class... T, class F>
-void for_each_type(Types<T...>, F&& f) { (f(T{}), ...); }
+void for_each_type(Types<T...>, F&& f) {
+  (f(T{}), ...);
+}
 
 // right(i) for each element of data; says where the first difference is.
 template <class T, class Right>
@@ -114,7 +123,8 @@ void check_all_reduce(C& comm, Reduction reduction, Index count) {
   Guarded<T> data(count);
   for (Index i = 0; i < count; ++i) data[i] = number<T>(given(reduction, comm.rank(), i));
   comm.all_reduce(data.data(), count, reduction);
-  require_elements(data.data(), count, [&](Index i) { return reduced<T>(reduction, comm.size(), i); }, where);
+  require_elements(
+      data.data(), count, [&](Index i) { return reduced<T>(reduction, comm.size(), i); }, where);
   data.check_walls(where);
 }
 
@@ -138,7 +148,8 @@ void check_reduce_scatter(C& comm, Reduction reduction, Index count, bool in_pla
   for (Index i = 0; i < count * comm.size(); ++i) in[i] = number<T>(given(reduction, comm.rank(), i));
   T* out = in_place ? in.data() + comm.rank() * count : apart.data();
   comm.reduce_scatter(out, in.data(), count, reduction);
-  require_elements(out, count, [&](Index i) { return reduced<T>(reduction, comm.size(), comm.rank() * count + i); }, where);
+  require_elements(
+      out, count, [&](Index i) { return reduced<T>(reduction, comm.size(), comm.rank() * count + i); }, where);
   in.check_walls(where);
   apart.check_walls(where);
 }
@@ -151,7 +162,8 @@ void check_all_gather(C& comm, Index count, bool in_place) {
   for (Index i = 0; i < count; ++i) in[i] = number<T>(given(Reduction::sum, comm.rank(), i));
   comm.all_gather(out.data(), in, count);
   for (int rank = 0; rank < comm.size(); ++rank)
-    require_elements(out.data() + rank * count, count, [&](Index i) { return number<T>(given(Reduction::sum, rank, i)); }, where);
+    require_elements(
+        out.data() + rank * count, count, [&](Index i) { return number<T>(given(Reduction::sum, rank, i)); }, where);
   out.check_walls(where);
 }
 
@@ -162,7 +174,8 @@ void check_broadcast(C& comm, Index count, int root) {
   if (comm.rank() == root)
     for (Index i = 0; i < count; ++i) data[i] = number<T>(given(Reduction::sum, root, i));
   comm.broadcast(data.data(), count, root);
-  require_elements(data.data(), count, [&](Index i) { return number<T>(given(Reduction::sum, root, i)); }, where);
+  require_elements(
+      data.data(), count, [&](Index i) { return number<T>(given(Reduction::sum, root, i)); }, where);
   data.check_walls(where);
 }
 

@@ -52,7 +52,8 @@ std::string case_02_barrier() {
 
 template <class Ranks>
 std::string case_03_broadcast() {
-  if constexpr (!CanBroadcast<typename Ranks::Communicator>) return "no broadcast";
+  if constexpr (!CanBroadcast<typename Ranks::Communicator>)
+    return "no broadcast";
   else {
     on_each_world<Ranks>({1, 2, 3, 4, 8}, [](auto& comm) {
       for_each_type(AllTypes{}, [&]<class T>(T) {
@@ -66,7 +67,8 @@ std::string case_03_broadcast() {
 
 template <class Ranks>
 std::string case_04_all_reduce() {
-  if constexpr (!CanAllReduce<typename Ranks::Communicator>) return "no all_reduce";
+  if constexpr (!CanAllReduce<typename Ranks::Communicator>)
+    return "no all_reduce";
   else {
     on_each_world<Ranks>({1, 2, 3, 4, 8}, [](auto& comm) {
       for_each_type(AllTypes{}, [&]<class T>(T) {
@@ -85,7 +87,8 @@ std::string case_04_all_reduce() {
 
 template <class Ranks>
 std::string case_05_reduce() {
-  if constexpr (!CanReduce<typename Ranks::Communicator>) return "no reduce";
+  if constexpr (!CanReduce<typename Ranks::Communicator>)
+    return "no reduce";
   else {
     on_each_world<Ranks>({1, 2, 3, 8}, [](auto& comm) {
       for_each_type(AllTypes{}, [&]<class T>(T) {
@@ -99,7 +102,8 @@ std::string case_05_reduce() {
 
 template <class Ranks>
 std::string case_06_reduce_scatter() {
-  if constexpr (!CanReduceScatter<typename Ranks::Communicator>) return "no reduce_scatter";
+  if constexpr (!CanReduceScatter<typename Ranks::Communicator>)
+    return "no reduce_scatter";
   else {
     on_each_world<Ranks>({1, 2, 3, 4, 8}, [](auto& comm) {
       for_each_type(AllTypes{}, [&]<class T>(T) {
@@ -113,7 +117,8 @@ std::string case_06_reduce_scatter() {
 
 template <class Ranks>
 std::string case_07_all_gather() {
-  if constexpr (!CanAllGather<typename Ranks::Communicator>) return "no all_gather";
+  if constexpr (!CanAllGather<typename Ranks::Communicator>)
+    return "no all_gather";
   else {
     on_each_world<Ranks>({1, 2, 3, 4, 8}, [](auto& comm) {
       for_each_type(AllTypes{}, [&]<class T>(T) {
@@ -126,7 +131,8 @@ std::string case_07_all_gather() {
 
 template <class Ranks>
 std::string case_08_all_to_all() {
-  if constexpr (!CanAllToAll<typename Ranks::Communicator>) return "no all_to_all";
+  if constexpr (!CanAllToAll<typename Ranks::Communicator>)
+    return "no all_to_all";
   else {
     on_each_world<Ranks>({1, 2, 3, 4, 8}, [](auto& comm) {
       for_each_type(AllTypes{}, [&]<class T>(T) {
@@ -140,7 +146,8 @@ std::string case_08_all_to_all() {
 // Long arrays of numbers that do not add up exactly: the order of the sum is the ranks', and repeats.
 template <class Ranks>
 std::string case_09_long_arrays() {
-  if constexpr (!CanAllReduce<typename Ranks::Communicator>) return "no all_reduce";
+  if constexpr (!CanAllReduce<typename Ranks::Communicator>)
+    return "no all_reduce";
   else {
     on_each_world<Ranks>({1, 2, 3, 4}, [](auto& comm) {
       const Index count = 300'013;
@@ -162,8 +169,10 @@ std::string case_09_long_arrays() {
 // 16-bit sums are carried in float and rounded once: no overflow before the mean, no underflow by dividing first.
 template <class Ranks>
 std::string case_10_sixteen_bit_sums() {
-  if constexpr (!CanAllReduce<typename Ranks::Communicator>) return "no all_reduce";
-  else if (Ranks::max_ranks < 4) return "fewer than 4 ranks";
+  if constexpr (!CanAllReduce<typename Ranks::Communicator>)
+    return "no all_reduce";
+  else if (Ranks::max_ranks < 4)
+    return "fewer than 4 ranks";
   else {
     Ranks::run(4, [](auto& comm) {
       float16 large(20'000.0F), tiny(std::ldexp(1.0F, -24));
@@ -181,7 +190,8 @@ std::string case_10_sixteen_bit_sums() {
 
 template <class Ranks>
 std::string case_11_nan_and_infinity() {
-  if constexpr (!CanAllReduce<typename Ranks::Communicator>) return "no all_reduce";
+  if constexpr (!CanAllReduce<typename Ranks::Communicator>)
+    return "no all_reduce";
   else {
     on_each_world<Ranks>({2, 3, 4}, [](auto& comm) {
       for_each_type(Types<float, double, float16, bfloat16>{}, [&]<class T>(T) {
@@ -211,7 +221,8 @@ std::string case_11_nan_and_infinity() {
 // Both sides send first, whatever the size; also oneself.
 template <class Ranks>
 std::string case_12_exchange_of_pairs() {
-  if constexpr (!CanSendReceive<typename Ranks::Communicator>) return "no send and receive";
+  if constexpr (!CanSendReceive<typename Ranks::Communicator>)
+    return "no send and receive";
   else {
     on_each_world<Ranks>({1, 2}, [](auto& comm) {
       const int peer = comm.size() - 1 - comm.rank();
@@ -229,7 +240,8 @@ std::string case_12_exchange_of_pairs() {
 
 template <class Ranks>
 std::string case_13_exchange_in_rings() {
-  if constexpr (!CanSendReceive<typename Ranks::Communicator>) return "no send and receive";
+  if constexpr (!CanSendReceive<typename Ranks::Communicator>)
+    return "no send and receive";
   else {
     on_each_world<Ranks>({3, 4, 5}, [](auto& comm) {
       const int size = comm.size(), next = (comm.rank() + 1) % size, before = (comm.rank() + size - 1) % size;
@@ -248,8 +260,10 @@ std::string case_13_exchange_in_rings() {
 // More messages to one peer than any queue is likely to hold, in order; then plain sends and receives.
 template <class Ranks>
 std::string case_14_messages_in_order() {
-  if constexpr (!CanSendReceive<typename Ranks::Communicator>) return "no send and receive";
-  else if (Ranks::max_ranks < 2) return "fewer than 2 ranks";
+  if constexpr (!CanSendReceive<typename Ranks::Communicator>)
+    return "no send and receive";
+  else if (Ranks::max_ranks < 2)
+    return "fewer than 2 ranks";
   else {
     Ranks::run(2, [](auto& comm) {
       constexpr int num_messages = 40;
@@ -266,8 +280,10 @@ std::string case_14_messages_in_order() {
       for (int i = 0; i < num_messages; ++i) require(theirs[i] == 100 * peer + i, "messages of one exchange change places");
       for (int i = 0; i < num_messages; ++i) {
         std::int32_t value = i;
-        if (comm.rank() == 0) comm.send(&value, 1, 1, i);
-        else comm.receive(&value, 1, 0, i);
+        if (comm.rank() == 0)
+          comm.send(&value, 1, 1, i);
+        else
+          comm.receive(&value, 1, 0, i);
         require(value == i, "a message is wrong");
       }
     });
@@ -303,7 +319,8 @@ std::string case_15_split() {
 template <class Ranks>
 std::string case_16_started_requests() {
   using Communicator = typename Ranks::Communicator;
-  if constexpr (!CanStartAllReduce<Communicator>) return "no start_all_reduce";
+  if constexpr (!CanStartAllReduce<Communicator>)
+    return "no start_all_reduce";
   else {
     on_each_world<Ranks>({1, 2, 3, 8}, [](auto& comm) {
       const std::size_t num_requests = 100;
@@ -321,8 +338,10 @@ std::string case_16_started_requests() {
           if (k == 50) comm.barrier();
         }
         for (std::size_t k = num_requests; k-- > 0;) {
-          if (k % 2 == 0) requests[k].wait();
-          else comm.wait(requests[k]);
+          if (k % 2 == 0)
+            requests[k].wait();
+          else
+            comm.wait(requests[k]);
           require(requests[k].done(), "a request is not done after its wait");
         }
         for (std::size_t k = 0; k < num_requests; ++k) comm.all_reduce(blocking[k].data(), count, Reduction::average);
@@ -337,8 +356,10 @@ std::string case_16_started_requests() {
 template <class Ranks>
 std::string case_17_progress_while_blocked() {
   using Communicator = typename Ranks::Communicator;
-  if constexpr (!CanStartAllReduce<Communicator> || !CanSendReceive<Communicator>) return "no start_all_reduce, or no send and receive";
-  else if (Ranks::max_ranks < 2) return "fewer than 2 ranks";
+  if constexpr (!CanStartAllReduce<Communicator> || !CanSendReceive<Communicator>)
+    return "no start_all_reduce, or no send and receive";
+  else if (Ranks::max_ranks < 2)
+    return "fewer than 2 ranks";
   else {
     Ranks::run(2, [](auto& comm) {
       for (int round = 0; round < 20; ++round) {
@@ -373,8 +394,10 @@ void require_error(Body body, std::initializer_list<const char*> ids, std::initi
 template <class Ranks>
 std::string case_18_disagreement() {
   using Communicator = typename Ranks::Communicator;
-  if constexpr (!CanAllReduce<Communicator> || !CanBroadcast<Communicator>) return "no all_reduce, or no broadcast";
-  else if (!Ranks::reports_faults || Ranks::max_ranks < 3) return "reports no faults, or has fewer than 3 ranks";
+  if constexpr (!CanAllReduce<Communicator> || !CanBroadcast<Communicator>)
+    return "no all_reduce, or no broadcast";
+  else if (!Ranks::reports_faults || Ranks::max_ranks < 3)
+    return "reports no faults, or has fewer than 3 ranks";
   else {
     const auto expect = [](auto call, std::initializer_list<const char*> words) {
       Ranks::run(3, [&](auto& comm) {
@@ -387,24 +410,34 @@ std::string case_18_disagreement() {
     };
     expect([](auto& comm, double* data) { comm.all_reduce(data, comm.rank() == 1 ? 1000 : 1024, Reduction::sum); },
            {"1000", "1024", "rank 1"});
-    expect([](auto& comm, double* data) {
-      if (comm.rank() == 2) comm.broadcast(data, 8, 0);
-      else comm.all_reduce(data, 8, Reduction::sum);
-    }, {"all_reduce", "broadcast", "rank 2"});
-    expect([](auto& comm, double* data) {
-      if (comm.rank() == 0) comm.all_reduce(reinterpret_cast<std::uint64_t*>(data), 8, Reduction::sum);
-      else comm.all_reduce(data, 8, Reduction::sum);
-    }, {"uint64", "float64", "rank 0"});
+    expect(
+        [](auto& comm, double* data) {
+          if (comm.rank() == 2)
+            comm.broadcast(data, 8, 0);
+          else
+            comm.all_reduce(data, 8, Reduction::sum);
+        },
+        {"all_reduce", "broadcast", "rank 2"});
+    expect(
+        [](auto& comm, double* data) {
+          if (comm.rank() == 0)
+            comm.all_reduce(reinterpret_cast<std::uint64_t*>(data), 8, Reduction::sum);
+          else
+            comm.all_reduce(data, 8, Reduction::sum);
+        },
+        {"uint64", "float64", "rank 0"});
     expect([](auto& comm, double* data) { comm.all_reduce(data, 8, comm.rank() == 0 ? Reduction::sum : Reduction::average); },
            {"sum", "average"});
     expect([](auto& comm, double* data) { comm.broadcast(data, 8, comm.rank() == 0 ? 0 : 1); }, {"root 0", "root 1"});
     // Two equal-sized parameters swapped on one rank: only the tag tells.
     expect([](auto& comm, double* data) { comm.all_reduce(data, 8, Reduction::sum, comm.rank() == 1 ? 7 : 6); }, {"tag 6", "tag 7"});
     // Three parameters against four.
-    expect([](auto& comm, double* data) {
-      for (int i = 0; i < (comm.rank() == 1 ? 3 : 4); ++i) comm.all_reduce(data, 8, Reduction::sum);
-      comm.barrier();
-    }, {"all_reduce", "barrier"});
+    expect(
+        [](auto& comm, double* data) {
+          for (int i = 0; i < (comm.rank() == 1 ? 3 : 4); ++i) comm.all_reduce(data, 8, Reduction::sum);
+          comm.barrier();
+        },
+        {"all_reduce", "barrier"});
     return {};
   }
 }
@@ -412,15 +445,21 @@ std::string case_18_disagreement() {
 template <class Ranks>
 std::string case_19_disagreement_about_a_message() {
   using Communicator = typename Ranks::Communicator;
-  if constexpr (!CanSendReceive<Communicator>) return "no send and receive";
-  else if (!Ranks::reports_faults || Ranks::max_ranks < 2) return "reports no faults, or has fewer than 2 ranks";
+  if constexpr (!CanSendReceive<Communicator>)
+    return "no send and receive";
+  else if (!Ranks::reports_faults || Ranks::max_ranks < 2)
+    return "reports no faults, or has fewer than 2 ranks";
   else {
     Ranks::run(2, [](auto& comm) {
       float data[10] = {};
-      require_error([&] {
-        if (comm.rank() == 0) comm.send(data, 10, 1);
-        else comm.receive(data, 8, 0);
-      }, {"comm.mismatch"}, {"10", "8", "rank 0", "rank 1"});
+      require_error(
+          [&] {
+            if (comm.rank() == 0)
+              comm.send(data, 10, 1);
+            else
+              comm.receive(data, 8, 0);
+          },
+          {"comm.mismatch"}, {"10", "8", "rank 0", "rank 1"});
     });
     return {};
   }
@@ -430,8 +469,10 @@ std::string case_19_disagreement_about_a_message() {
 template <class Ranks>
 std::string case_20_a_rank_fails() {
   using Communicator = typename Ranks::Communicator;
-  if constexpr (!CanAllReduce<Communicator>) return "no all_reduce";
-  else if (!Ranks::reports_faults || Ranks::max_ranks < 4) return "reports no faults, or has fewer than 4 ranks";
+  if constexpr (!CanAllReduce<Communicator>)
+    return "no all_reduce";
+  else if (!Ranks::reports_faults || Ranks::max_ranks < 4)
+    return "reports no faults, or has fewer than 4 ranks";
   else {
     for (const bool throws : {true, false}) {
       bool has_failed = false;
@@ -460,7 +501,8 @@ std::string case_20_a_rank_fails() {
 template <class Ranks>
 std::string case_21_wrong_arguments() {
   using Communicator = typename Ranks::Communicator;
-  if constexpr (!CanAllReduce<Communicator> || !CanBroadcast<Communicator>) return "no all_reduce, or no broadcast";
+  if constexpr (!CanAllReduce<Communicator> || !CanBroadcast<Communicator>)
+    return "no all_reduce, or no broadcast";
   else {
     Ranks::run(1, [](auto& comm) {
       std::int32_t data = 0, *nothing = nullptr;
@@ -516,9 +558,7 @@ void run_communicator_suite() {
     std::string fault, left_out;
     try {
       left_out = each.run();
-    } catch (const std::exception& error) {
-      fault = error.what();
-    }
+    } catch (const std::exception& error) { fault = error.what(); }
     CHECK_MESSAGE(fault.empty(), fault);
     if (!left_out.empty()) MESSAGE("left out, " << name << ": " << left_out);
   }

@@ -14,10 +14,12 @@ struct RecordingRanks {
   static constexpr bool reports_faults = true;
   template <class Body>
   static void run(int ranks, Body body) {
-    weft::launch(ranks, [&](weft::ThreadCommunicator& inner) {
-      Communicator comm(inner, 100);
-      body(comm);
-    }, {.threads = {}, .allow_inside_mpi = true});
+    weft::launch(ranks,
+                 [&](weft::ThreadCommunicator& inner) {
+                   Communicator comm(inner, 100);
+                   body(comm);
+                 },
+                 {.threads = {}, .allow_inside_mpi = true});
   }
 };
 

@@ -12,7 +12,9 @@ struct ThreadRanks {
   static constexpr int max_ranks = 8;
   static constexpr bool reports_faults = true;
   template <class Body>
-  static void run(int ranks, Body body) { weft::launch(ranks, body, {.threads = {}, .allow_inside_mpi = true}); }
+  static void run(int ranks, Body body) {
+    weft::launch(ranks, body, {.threads = {}, .allow_inside_mpi = true});
+  }
 };
 
 }  // namespace

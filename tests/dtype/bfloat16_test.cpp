@@ -19,8 +19,10 @@ TEST_CASE("bfloat16_every_pattern_widens_and_comes_back") {
   int num_wrong = 0;
   for (unsigned bits = 0; bits < 65536; ++bits) {
     const float wide = bfloat16::from_bits(static_cast<std::uint16_t>(bits));
-    if (std::isnan(upper_half(bits))) num_wrong += !std::isnan(wide) || !std::isnan(float(bfloat16(wide)));
-    else num_wrong += wide != upper_half(bits) || bfloat16(wide).bits() != bits;
+    if (std::isnan(upper_half(bits)))
+      num_wrong += !std::isnan(wide) || !std::isnan(float(bfloat16(wide)));
+    else
+      num_wrong += wide != upper_half(bits) || bfloat16(wide).bits() != bits;
   }
   CHECK(num_wrong == 0);
 }

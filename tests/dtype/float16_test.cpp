@@ -26,9 +26,12 @@ TEST_CASE("float16_every_pattern_widens_to_its_value_and_back") {
     const float16 half = float16::from_bits(static_cast<std::uint16_t>(bits));
     const float wide = half;
     const bool is_special = (bits >> 10 & 31U) == 31U, is_nan = is_special && (bits & 1023U) != 0;
-    if (is_nan) num_wrong += !std::isnan(wide) || !std::isnan(float(float16(wide)));
-    else if (is_special) num_wrong += wide != ((bits & 0x8000U) != 0 ? -1 : 1) * std::numeric_limits<float>::infinity();
-    else num_wrong += double(wide) != defined_value(bits);
+    if (is_nan)
+      num_wrong += !std::isnan(wide) || !std::isnan(float(float16(wide)));
+    else if (is_special)
+      num_wrong += wide != ((bits & 0x8000U) != 0 ? -1 : 1) * std::numeric_limits<float>::infinity();
+    else
+      num_wrong += double(wide) != defined_value(bits);
     if (!is_nan) num_wrong += float16(wide).bits() != bits;  // also -0
   }
   CHECK(num_wrong == 0);

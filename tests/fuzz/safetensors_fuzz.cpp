@@ -56,8 +56,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (input.empty()) return 0;
   const std::size_t choice = std::uint8_t(input[0]) % 4;
   const std::string_view rest = input.substr(1);
-  if (choice == 0) read_all(rest);
-  else if (choice == 3) read_all(with_length(std::string(rest), "123456789"));  // any header, of the right length
-  else read_all(mutated(seeds[choice - 1], rest));
+  if (choice == 0)
+    read_all(rest);
+  else if (choice == 3)
+    read_all(with_length(std::string(rest), "123456789"));  // any header, of the right length
+  else
+    read_all(mutated(seeds[choice - 1], rest));
   return 0;
 }

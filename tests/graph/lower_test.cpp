@@ -33,8 +33,9 @@ TEST_CASE("lower_named_parts_give_checkpoint_paths") {
   using Model = Gpt<GptOptions{.vocabulary = 11, .sequence = 4, .width = 8, .heads = 2, .layers = 3}>;
   const GraphData graph = lower<Model>(4);
   const auto all = paths(graph);
-  for (const char* path : {"wte.table", "wpe.table", "blocks.0.attention.norm.gain", "blocks.0.attention.qkv.weight", "blocks.0.attention.projection.bias",
-                           "blocks.0.mlp.norm.shift", "blocks.0.mlp.up.weight", "blocks.0.mlp.down.weight", "norm.gain", "head.weight"})
+  for (const char* path :
+       {"wte.table", "wpe.table", "blocks.0.attention.norm.gain", "blocks.0.attention.qkv.weight", "blocks.0.attention.projection.bias",
+        "blocks.0.mlp.norm.shift", "blocks.0.mlp.up.weight", "blocks.0.mlp.down.weight", "norm.gain", "head.weight"})
     CHECK_MESSAGE(all.count(path) == 1, path);
   CHECK(path_of(graph, 4, 2) == "blocks.2.attention.qkv.weight");
 }
@@ -101,7 +102,8 @@ TEST_CASE("lower_concat_counts_channels") {
 }
 
 TEST_CASE("lower_types_and_tables_have_the_same_leaves") {
-  using Nested = Sequential<Linear<4, 4>, Named<"a", Repeat<3, Linear<4, 4>, Residual<Repeat<2, Linear<4, 4>>>>>, Sum<Relu, Sequential<>>, Linear<4, 2>>;
+  using Nested = Sequential<Linear<4, 4>, Named<"a", Repeat<3, Linear<4, 4>, Residual<Repeat<2, Linear<4, 4>>>>>, Sum<Relu, Sequential<>>,
+                            Linear<4, 2>>;
   const GraphData graph = lower<Nested>();
   REQUIRE(graph.fault.rule == GraphRule::none);
   CHECK(Leaves<Nested>::size == int(graph.leaves.size()));

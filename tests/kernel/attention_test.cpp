@@ -73,8 +73,8 @@ Values dense_attention(const Problem& p) {
   return y;
 }
 
-const AttentionSizes cases[] = {{2, 4, 4, 2, 2, 3, true}, {2, 4, 4, 2, 1, 3, false}, {1, 3, 7, 4, 2, 5, true}, {1, 3, 2, 4, 1, 2, false},
-                                {2, 1, 6, 1, 1, 4, true}};
+const AttentionSizes cases[] = {
+    {2, 4, 4, 2, 2, 3, true}, {2, 4, 4, 2, 1, 3, false}, {1, 3, 7, 4, 2, 5, true}, {1, 3, 2, 4, 1, 2, false}, {2, 1, 6, 1, 1, 4, true}};
 
 TEST_CASE("attention_reference_equals_dense_softmax") {
   for (const AttentionSizes& sizes : cases) {
@@ -95,7 +95,9 @@ TEST_CASE("attention_reference_lse_is_the_logarithm_of_the_sum") {
 
 TEST_CASE("attention_reference_backward_equals_finite_differences") {
   for (const AttentionSizes& sizes : cases) {
-    CAPTURE(sizes.queries); CAPTURE(sizes.keys); CAPTURE(sizes.causal);
+    CAPTURE(sizes.queries);
+    CAPTURE(sizes.keys);
+    CAPTURE(sizes.causal);
     Problem problem(sizes);
     const Values dy = noise(Index(problem.q.size()), 4);
     Values dq(problem.q.size(), 99.0), dk(problem.k.size(), 99.0), dv(problem.v.size(), 99.0);
@@ -138,7 +140,9 @@ TEST_CASE("attention_reference_takes_huge_scores") {
 
 TEST_CASE("attention_reference_names_the_broken_rule") {
   const auto message = [](AttentionSizes sizes) -> std::string {
-    try { kernel::check_attention(sizes); } catch (const Error& error) { return error.what(); }
+    try {
+      kernel::check_attention(sizes);
+    } catch (const Error& error) { return error.what(); }
     return "accepted";
   };
   CHECK(message({1, 2, 2, 4, 2, 8, true}) == "accepted");

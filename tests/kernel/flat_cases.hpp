@@ -49,7 +49,8 @@ void compare_flat_backward(Kernel kernel, Reference reference, double spread, do
 template <class Real, class Kernel, class Reference>
 void compare_special(Kernel kernel, Reference reference) {
   constexpr Real infinity = std::numeric_limits<Real>::infinity(), huge = std::numeric_limits<Real>::max();
-  const Real special[] = {infinity, -infinity, std::numeric_limits<Real>::quiet_NaN(), huge, -huge, Real(0), Real(-0.0), Real(1e4), Real(-1e4)};
+  const Real special[] = {infinity,  -infinity, std::numeric_limits<Real>::quiet_NaN(), huge, -huge, Real(0), Real(-0.0),
+                          Real(1e4), Real(-1e4)};
   for (Index n : {1, 40}) {
     for (Real value : special) {
       std::vector<Real> x(std::size_t(n), value), y = x, expected = x;

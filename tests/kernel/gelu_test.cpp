@@ -27,14 +27,18 @@ double gradient_error(Forward forward, Backward backward, double from, double to
 
 TEST_CASE("gelu_tanh_gradient_equals_finite_differences") {
   const auto forward = [](const auto& x, auto& y) { kernel::gelu_tanh_forward(Index(x.size()), x.data(), y.data()); };
-  const auto backward = [](const auto& x, const auto& dy, auto& dx) { kernel::gelu_tanh_backward(Index(x.size()), x.data(), dy.data(), dx.data()); };
+  const auto backward = [](const auto& x, const auto& dy, auto& dx) {
+    kernel::gelu_tanh_backward(Index(x.size()), x.data(), dy.data(), dx.data());
+  };
   CHECK(gradient_error(forward, backward, -6, 6) < 1e-8);
   CHECK(gradient_error(forward, backward, -0.1, 0.1) < 1e-8);
 }
 
 TEST_CASE("gelu_erf_gradient_equals_finite_differences") {
   const auto forward = [](const auto& x, auto& y) { kernel::gelu_erf_forward(Index(x.size()), x.data(), y.data()); };
-  const auto backward = [](const auto& x, const auto& dy, auto& dx) { kernel::gelu_erf_backward(Index(x.size()), x.data(), dy.data(), dx.data()); };
+  const auto backward = [](const auto& x, const auto& dy, auto& dx) {
+    kernel::gelu_erf_backward(Index(x.size()), x.data(), dy.data(), dx.data());
+  };
   CHECK(gradient_error(forward, backward, -6, 6) < 1e-8);
   CHECK(gradient_error(forward, backward, -0.1, 0.1) < 1e-8);
 }

@@ -12,8 +12,8 @@ using weft::Index;
 using weft::kernel::Transpose;
 
 TEST_CASE_TEMPLATE("reference_product_of_each_transpose_equals_product_by_hand", Real, float, double) {
-  const std::array<Real, 6> a = {1, 2, 3, 4, 5, 6}, at = {1, 4, 2, 5, 3, 6};      // (2, 3), (3, 2)
-  const std::array<Real, 6> b = {7, 8, 9, 10, 11, 12}, bt = {7, 9, 11, 8, 10, 12};   // (3, 2), (2, 3)
+  const std::array<Real, 6> a = {1, 2, 3, 4, 5, 6}, at = {1, 4, 2, 5, 3, 6};        // (2, 3), (3, 2)
+  const std::array<Real, 6> b = {7, 8, 9, 10, 11, 12}, bt = {7, 9, 11, 8, 10, 12};  // (3, 2), (2, 3)
   const std::array<Real, 4> product = {58, 64, 139, 154};
   for (int transposes = 0; transposes < 4; ++transposes) {
     const bool ta = transposes & 1, tb = transposes & 2;

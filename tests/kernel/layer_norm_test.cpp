@@ -12,11 +12,16 @@ namespace {
 
 struct Problem {
   Index rows = 3, width = 7;
-  std::vector<double> x = Noise(1).values<double>(21), gain = Noise(2).values<double>(7), shift = Noise(3).values<double>(7), dy = Noise(4).values<double>(21);
-  std::vector<double> y = x, dx = x, mean = std::vector<double>(3), rstd = std::vector<double>(3), dgain = std::vector<double>(7), dshift = std::vector<double>(7);
+  std::vector<double> x = Noise(1).values<double>(21), gain = Noise(2).values<double>(7), shift = Noise(3).values<double>(7),
+                      dy = Noise(4).values<double>(21);
+  std::vector<double> y = x, dx = x, mean = std::vector<double>(3), rstd = std::vector<double>(3), dgain = std::vector<double>(7),
+                      dshift = std::vector<double>(7);
 
   void forward() { kernel::layer_norm_forward(rows, width, 1e-5, x.data(), gain.data(), shift.data(), y.data(), mean.data(), rstd.data()); }
-  void backward() { kernel::layer_norm_backward(rows, width, x.data(), gain.data(), mean.data(), rstd.data(), dy.data(), dx.data(), dgain.data(), dshift.data(), false); }
+  void backward() {
+    kernel::layer_norm_backward(rows, width, x.data(), gain.data(), mean.data(), rstd.data(), dy.data(), dx.data(), dgain.data(),
+                                dshift.data(), false);
+  }
   auto loss() {
     return [this] {
       forward();
@@ -44,11 +49,13 @@ TEST_CASE("layer_norm_backward_adds_to_parameters_and_where_told_to_the_input_gr
   p.backward();  // dgain again; dx overwritten
   CHECK(p.dx == once.dx);
   for (std::size_t c = 0; c < 7; ++c) CHECK(p.dgain[c] == doctest::Approx(2 * once.dgain[c]));
-  auto &[rows, width, x, gain, shift, dy, y, dx, mean, rstd, dgain, dshift] = p;
-  kernel::layer_norm_backward(rows, width, x.data(), gain.data(), mean.data(), rstd.data(), dy.data(), dx.data(), dgain.data(), dshift.data(), true);
+  auto& [rows, width, x, gain, shift, dy, y, dx, mean, rstd, dgain, dshift] = p;
+  kernel::layer_norm_backward(rows, width, x.data(), gain.data(), mean.data(), rstd.data(), dy.data(), dx.data(), dgain.data(),
+                              dshift.data(), true);
   for (std::size_t i = 0; i < 21; ++i) CHECK(p.dx[i] == doctest::Approx(2 * once.dx[i]));
   double* none = nullptr;
-  kernel::layer_norm_backward(rows, width, x.data(), gain.data(), mean.data(), rstd.data(), dy.data(), none, dgain.data(), dshift.data(), false);  // nobody needs dx
+  kernel::layer_norm_backward(rows, width, x.data(), gain.data(), mean.data(), rstd.data(), dy.data(), none, dgain.data(), dshift.data(),
+                              false);  // nobody needs dx
   for (std::size_t c = 0; c < 7; ++c) CHECK(p.dgain[c] == doctest::Approx(4 * once.dgain[c]));
   CHECK(y.size() == 21);
 }
@@ -58,8 +65,9 @@ TEST_CASE("layer_norm_backward_may_overwrite_the_output_gradient") {
   p.forward();
   p.backward();
   q.forward();
-  auto &[rows, width, x, gain, shift, dy, y, dx, mean, rstd, dgain, dshift] = q;
-  kernel::layer_norm_backward(rows, width, x.data(), gain.data(), mean.data(), rstd.data(), dy.data(), dy.data(), dgain.data(), dshift.data(), false);
+  auto& [rows, width, x, gain, shift, dy, y, dx, mean, rstd, dgain, dshift] = q;
+  kernel::layer_norm_backward(rows, width, x.data(), gain.data(), mean.data(), rstd.data(), dy.data(), dy.data(), dgain.data(),
+                              dshift.data(), false);
   CHECK(dy == p.dx);
   CHECK(dgain == p.dgain);
   CHECK(y.size() == dx.size());

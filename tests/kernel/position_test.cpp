@@ -22,7 +22,7 @@ TEST_CASE("position_gradient_equals_finite_differences") {
   std::vector<double> y(24), dtable(12);
   kernel::position_backward(2, 3, 4, dy.data(), dtable.data());
   CHECK(largest_gradient_error(table, dtable, [&] {
-    kernel::position_forward(2, 3, 0, 4, x.data(), table.data(), y.data());
-    return inner_product(dy, y);
-  }) < 1e-8);
+          kernel::position_forward(2, 3, 0, 4, x.data(), table.data(), y.data());
+          return inner_product(dy, y);
+        }) < 1e-8);
 }

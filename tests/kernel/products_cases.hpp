@@ -34,8 +34,14 @@ class Numbers {
  public:
   explicit Numbers(std::uint32_t seed) : state_(seed * 2654435761u + 1) {}
   std::uint32_t next() { return state_ = state_ * 1664525u + 1013904223u; }
-  template <class Real> Real exact() { return Real(int(next() >> 16) % 9 - 4) / 8; }
-  template <class Real> Real any() { return Real(std::int32_t(next())) / Real(1 << 30); }
+  template <class Real>
+  Real exact() {
+    return Real(int(next() >> 16) % 9 - 4) / 8;
+  }
+  template <class Real>
+  Real any() {
+    return Real(std::int32_t(next())) / Real(1 << 30);
+  }
 
  private:
   std::uint32_t state_;
@@ -45,7 +51,7 @@ struct ProductCase {
   Index m, n, k;
   kernel::Transpose ta, tb;
   bool accumulate = false;
-  Index gap_a = 0, gap_b = 0, gap_c = 0;   // strides beyond the width
+  Index gap_a = 0, gap_b = 0, gap_c = 0;  // strides beyond the width
 };
 
 // Runs gemm(ta, tb, m, n, k, a, lda, b, ldb, accumulate, c, ldc) on exact numbers; c must equal the reference, and keep what lies between
@@ -58,7 +64,7 @@ void check_product(const ProductCase& test, Gemm&& gemm) {
   const Index rows_a = plain_a ? test.m : test.k, rows_b = plain_b ? test.k : test.n, guard = 16;
   Numbers numbers(std::uint32_t(test.m * 31 + test.n * 7 + test.k));
   const auto fill = [&](Index rows, Index stride, Index gap) {
-    std::vector<Real> values(std::size_t(rows > 0 ? rows * stride - gap : 0));   // ends with the last row's last element
+    std::vector<Real> values(std::size_t(rows > 0 ? rows * stride - gap : 0));  // ends with the last row's last element
     for (Real& value : values) value = numbers.exact<Real>();
     return values;
   };

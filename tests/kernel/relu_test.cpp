@@ -15,9 +15,9 @@ TEST_CASE("relu_gradient_equals_finite_differences") {
   kernel::relu_forward(50, x.data(), y.data());
   kernel::relu_backward(50, y.data(), dy.data(), dx.data());
   CHECK(largest_gradient_error(x, dx, [&] {
-    kernel::relu_forward(50, x.data(), y.data());
-    return inner_product(dy, y);
-  }) < 1e-8);
+          kernel::relu_forward(50, x.data(), y.data());
+          return inner_product(dy, y);
+        }) < 1e-8);
 }
 
 TEST_CASE("relu_special_values_pass_or_stop") {

@@ -43,7 +43,7 @@ TEST_CASE("rms_norm_backward_adds_to_parameters_and_where_told_to_the_input_grad
   p.backward();  // dgain again; dx overwritten
   CHECK(p.dx == once.dx);
   for (std::size_t c = 0; c < 7; ++c) CHECK(p.dgain[c] == doctest::Approx(2 * once.dgain[c]));
-  auto &[rows, width, x, gain, dy, y, dx, rstd, dgain] = p;
+  auto& [rows, width, x, gain, dy, y, dx, rstd, dgain] = p;
   kernel::rms_norm_backward(rows, width, x.data(), gain.data(), rstd.data(), dy.data(), dx.data(), dgain.data(), true);
   for (std::size_t i = 0; i < 21; ++i) CHECK(p.dx[i] == doctest::Approx(2 * once.dx[i]));
   double* none = nullptr;
@@ -57,7 +57,7 @@ TEST_CASE("rms_norm_backward_may_overwrite_the_output_gradient") {
   p.forward();
   p.backward();
   q.forward();
-  auto &[rows, width, x, gain, dy, y, dx, rstd, dgain] = q;
+  auto& [rows, width, x, gain, dy, y, dx, rstd, dgain] = q;
   kernel::rms_norm_backward(rows, width, x.data(), gain.data(), rstd.data(), dy.data(), dy.data(), dgain.data(), false);
   CHECK(dy == p.dx);
   CHECK(dgain == p.dgain);

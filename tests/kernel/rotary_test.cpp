@@ -29,7 +29,7 @@ TEST_CASE("rotary_pairs_are_multiplied_by_unit_complex_numbers") {
     for (Index c = 0; c < stride; ++c) {
       const double x = before[std::size_t(row * stride + c)], y = after[std::size_t(row * stride + c)];
       if (c >= heads * D) {
-        CHECK(x == y);   // v and padding stay
+        CHECK(x == y);  // v and padding stay
         continue;
       }
       const Index i = c % D % 3, at = row * stride + c / D * D + i;

@@ -27,7 +27,9 @@ double gradient_error(Forward forward, Backward backward, double from, double to
 
 TEST_CASE("silu_gradient_equals_finite_differences") {
   const auto forward = [](const auto& x, auto& y) { kernel::silu_forward(Index(x.size()), x.data(), y.data()); };
-  const auto backward = [](const auto& x, const auto& dy, auto& dx) { kernel::silu_backward(Index(x.size()), x.data(), dy.data(), dx.data()); };
+  const auto backward = [](const auto& x, const auto& dy, auto& dx) {
+    kernel::silu_backward(Index(x.size()), x.data(), dy.data(), dx.data());
+  };
   CHECK(gradient_error(forward, backward, -6, 6) < 1e-8);
   CHECK(gradient_error(forward, backward, -0.1, 0.1) < 1e-8);
 }

@@ -17,9 +17,9 @@ TEST_CASE("softmax_cross_entropy_gradient_equals_finite_differences") {
     const auto sum = kernel::softmax_cross_entropy(4, 5, logits.data(), targets, -1, smoothing, 0.25, gradient.data());
     CHECK(sum.count == 3);
     CHECK(largest_gradient_error(logits, gradient, [&] {
-      double* none = nullptr;
-      return 0.25 * kernel::softmax_cross_entropy(4, 5, logits.data(), targets, -1, smoothing, 1.0, none).loss;
-    }) < 1e-8);
+            double* none = nullptr;
+            return 0.25 * kernel::softmax_cross_entropy(4, 5, logits.data(), targets, -1, smoothing, 1.0, none).loss;
+          }) < 1e-8);
     for (std::size_t c = 0; c < 5; ++c) CHECK(gradient[5 + c] == 0);  // the ignored row
   }
 }

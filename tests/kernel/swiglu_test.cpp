@@ -26,7 +26,7 @@ TEST_CASE("swiglu_gradient_equals_finite_differences") {
   std::vector<double> y(21), dx(42);
   kernel::swiglu_backward(3, 7, x.data(), dy.data(), dx.data());
   CHECK(largest_gradient_error(x, dx, [&] {
-    kernel::swiglu_forward(3, 7, x.data(), y.data());
-    return inner_product(dy, y);
-  }) < 1e-7);
+          kernel::swiglu_forward(3, 7, x.data(), y.data());
+          return inner_product(dy, y);
+        }) < 1e-7);
 }

@@ -21,8 +21,10 @@ auto rows_of(Index batch, Index sequence) {
     const Index first = micro.first_item * sequence;
     const Index in = graph.input.elems(), out = graph.output.elems(), rows = batch * sequence;
     for (Index i = 0; i < rows * in; ++i) {
-      if (graph.input.element == Element::token) micro.tokens()[i] = std::int32_t((first + i) * 5 % 7);
-      else micro.values()[i] = wave(first * in + i);
+      if (graph.input.element == Element::token)
+        micro.tokens()[i] = std::int32_t((first + i) * 5 % 7);
+      else
+        micro.values()[i] = wave(first * in + i);
     }
     for (Index i = 0; i < rows; ++i) micro.integer_targets()[i] = (first + i) % 5 == 4 ? -100 : std::int32_t((first + i) * 3 % out);
   };

@@ -26,13 +26,17 @@ TEST_CASE("gradients_of_norms_and_dropout") {
 
 TEST_CASE("gradients_of_embeddings_and_ties") {
   check<Sequential<Embedding<7, 6>, PositionEmbedding<5, 6>, Linear<6, 4>>>("embedding and positions", 2, 5);
-  check<Sequential<Named<"e", Embedding<7, 6>>, Residual<LayerNorm<6>, Linear<6, 6>>, Tied<"e.table", Linear<6, 7, Bias::no>>>>("tie", 2, 3, 2);
+  check<Sequential<Named<"e", Embedding<7, 6>>, Residual<LayerNorm<6>, Linear<6, 6>>, Tied<"e.table", Linear<6, 7, Bias::no>>>>("tie", 2, 3,
+                                                                                                                                2);
 }
 
 TEST_CASE("gradients_of_attention") {
-  check<Sequential<Linear<4, 12>, Attention<AttentionOptions{.heads = 2, .key_value_heads = 2, .head_size = 2}>, Linear<4, 3>>>("causal", 2, 5);
-  check<Sequential<Linear<4, 12>, Attention<AttentionOptions{.heads = 2, .key_value_heads = 2, .head_size = 2, .causal = false}>, Linear<4, 3>>>("full", 2, 5);
-  check<Sequential<Linear<4, 24>, Attention<AttentionOptions{.heads = 4, .key_value_heads = 1, .head_size = 4}>, Linear<16, 3>>>("grouped", 2, 6);
+  check<Sequential<Linear<4, 12>, Attention<AttentionOptions{.heads = 2, .key_value_heads = 2, .head_size = 2}>, Linear<4, 3>>>("causal", 2,
+                                                                                                                                5);
+  check<Sequential<Linear<4, 12>, Attention<AttentionOptions{.heads = 2, .key_value_heads = 2, .head_size = 2, .causal = false}>,
+                   Linear<4, 3>>>("full", 2, 5);
+  check<Sequential<Linear<4, 24>, Attention<AttentionOptions{.heads = 4, .key_value_heads = 1, .head_size = 4}>, Linear<16, 3>>>("grouped",
+                                                                                                                                 2, 6);
   check<Sequential<Linear<4, 16>, Rotary<AttentionOptions{.heads = 2, .key_value_heads = 1, .head_size = 4}>,
                    Attention<AttentionOptions{.heads = 2, .key_value_heads = 1, .head_size = 4}>, Linear<8, 3>>>("rotary", 2, 6);
 }
@@ -46,7 +50,8 @@ TEST_CASE("gradients_of_compositions") {
   check<Sequential<Linear<4, 5>, Sum<Sequential<>, Sequential<>>, Linear<5, 3>>>("x + x");
   check<Sequential<Linear<4, 5>, Concat<Linear<5, 2>, Sequential<>, Sequential<Gelu, Linear<5, 3>>>, Linear<10, 3>>>("concat");
   check<Sequential<Linear<4, 5>, Concat<Residual<Linear<5, 5>>, Sum<Gelu, Dropout<0.2>>>, Linear<10, 3>>>("branches in branches", 5);
-  check<Sequential<Linear<4, 5>, Repeat<3, Residual<LayerNorm<5>, Repeat<2, Linear<5, 5>, Gelu>>>, Linear<5, 3>>>("repeat in repeat", 3, 1, 2);
+  check<Sequential<Linear<4, 5>, Repeat<3, Residual<LayerNorm<5>, Repeat<2, Linear<5, 5>, Gelu>>>, Linear<5, 3>>>("repeat in repeat", 3, 1,
+                                                                                                                  2);
 }
 
 TEST_CASE("gradients_of_whole_models") {

@@ -36,7 +36,7 @@ TEST_CASE("mesh_rank_and_coordinate_are_inverse") {
 TEST_CASE("mesh_last_axis_is_the_closest") {
   CHECK(grid.neighbour(1, 4, 1) == 5);
   CHECK(grid.neighbour(0, 4, 1) == 8);
-  CHECK(grid.neighbour(1, 7, 1) == 4);   // around the end
+  CHECK(grid.neighbour(1, 7, 1) == 4);  // around the end
   CHECK(grid.neighbour(0, 0, -1) == 8);
 }
 

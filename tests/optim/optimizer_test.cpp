@@ -134,8 +134,10 @@ TEST_CASE_TEMPLATE("rule_whose_state_fades_away_ends_at_zero_and_not_at_a_denorm
   float p[3] = {1, 1, 1}, first[3] = {0, 0, 0}, second[3] = {0, 0, 0};
   float* states[] = {first, second};
   Rule rule{};
-  if constexpr (requires { rule.momentum; }) rule.momentum = 0.9;
-  else rule.beta2 = 0.9;
+  if constexpr (requires { rule.momentum; })
+    rule.momentum = 0.9;
+  else
+    rule.beta2 = 0.9;
   for (int u = 1; u <= 1000; ++u) {
     const float gradient = u == 1 ? 0.5F : 0.0F, g[3] = {gradient, -gradient, 0};
     rule.template update<simd::Native>(3, p, static_cast<const float*>(g), static_cast<float* const*>(states), 0,

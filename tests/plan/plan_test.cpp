@@ -18,9 +18,7 @@ static_assert(Train::ledger().bytes_per_step() >= Train::num_parameters() * 4, "
 std::string refusal(const DataParallel& data, const Batch& batch, const Budget& budget = {}) {
   try {
     plan_at_start<Tiny>(mesh(data), batch, budget);
-  } catch (const Error& error) {
-    return error.what();
-  }
+  } catch (const Error& error) { return error.what(); }
   return "";
 }
 
@@ -72,7 +70,8 @@ TEST_CASE("plan_buckets_cover_the_arena_once_from_its_end") {
 // BR-33: 100 tensors of 1 KiB in buckets of 25 KiB are at most 5 calls.
 TEST_CASE("plan_small_tensors_share_buckets") {
   using Many = Sequential<Repeat<100, Linear<16, 16, Bias::no>>>;
-  const PlanData plan = plan_at_start<Many, Recipe<Fp32, MeanSquaredError>>(mesh(DataParallel{.ranks = 2, .bucket_bytes = 25 * KiB}), Batch{2, 1, 1});
+  const PlanData plan =
+      plan_at_start<Many, Recipe<Fp32, MeanSquaredError>>(mesh(DataParallel{.ranks = 2, .bucket_bytes = 25 * KiB}), Batch{2, 1, 1});
   CHECK(plan.buckets.size() == 4);
   CHECK(totals(plan.ledger).calls == 4);
 }
@@ -90,8 +89,9 @@ TEST_CASE("plan_memory_counts_what_the_element_type_needs") {
 TEST_CASE("plan_activations_are_what_backward_needs") {
   const PlanData plan = plan_at_start<Tiny>(mesh(), Batch{12, 12, 64});
   const Index rows = 768, C = 128, H = 4;
-  const Index block = rows * 4 * (C /*norm*/ + 3 * C /*qkv*/ + C /*attention*/ + C /*x + …*/ + C /*norm*/ + 4 * C /*up*/ + 4 * C /*gelu*/ + C /*x + …*/ +
-                                  4 /*means, deviations*/ + H /*log-sum-exp*/);
+  const Index block = rows * 4 *
+                      (C /*norm*/ + 3 * C /*qkv*/ + C /*attention*/ + C /*x + …*/ + C /*norm*/ + 4 * C /*up*/ + 4 * C /*gelu*/ +
+                       C /*x + …*/ + 4 /*means, deviations*/ + H /*log-sum-exp*/);
   CHECK(plan.activations.frames[2].slot_bytes == block);
   CHECK(plan.depth == 1);
   const PlanData accumulated = plan_at_start<Tiny>(mesh(), Batch{48, 12, 64});
@@ -100,7 +100,8 @@ TEST_CASE("plan_activations_are_what_backward_needs") {
 
 TEST_CASE("describe_says_memory_calls_and_ties") {
   const std::string text = describe(plan_at_start<Tiny>(mesh(DataParallel{.ranks = 2}), Batch{12, 6, 64}));
-  for (const char* part : {"809856 parameters", "blocks.0.attention.qkv", "tied to wte.table", "framework bytes (exact)", "gradient bucket", "control", "fingerprint"})
+  for (const char* part : {"809856 parameters", "blocks.0.attention.qkv", "tied to wte.table", "framework bytes (exact)", "gradient bucket",
+                           "control", "fingerprint"})
     CHECK_MESSAGE(text.find(part) != std::string::npos, part);
 }
 

@@ -85,7 +85,5 @@ TEST_CASE("integers_below_nothing_are_refused") {
   try {
     integer_below(Words(stream), 0, 0);
     FAIL("no error");
-  } catch (const Error& error) {
-    CHECK(error.id() == "random.bound");
-  }
+  } catch (const Error& error) { CHECK(error.id() == "random.bound"); }
 }

@@ -11,7 +11,7 @@ using namespace weft::random;
 
 namespace {
 constexpr Stream epoch(std::uint64_t seed, std::uint64_t number) { return {.seed = seed, .purpose = Purpose::data_order, .step = number}; }
-}
+}  // namespace
 
 TEST_CASE("permutation_any_count_holds_each_item_once") {
   for (Index count : {0, 1, 2, 3, 4, 5, 15, 16, 17, 63, 64, 65, 1000, 4097}) {

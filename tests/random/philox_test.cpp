@@ -6,7 +6,8 @@
 using namespace weft::random;
 
 // The known answers that are published with Random123 (philox4x32, 10 rounds): they also hold at compile time.
-static_assert(philox({{0, 0, 0, 0}}, {{0, 0}}) == PhiloxBlock{{0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u}}, "known answer of zeros");
+static_assert(philox({{0, 0, 0, 0}}, {{0, 0}}) == PhiloxBlock{{0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u}},
+              "known answer of zeros");
 static_assert(philox({{0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu}}, {{0xffffffffu, 0xffffffffu}}) ==
                   PhiloxBlock{{0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu}},
               "known answer of ones");

@@ -33,8 +33,8 @@ TEST_CASE("streams_that_differ_in_anything_draw_different_masks") {
   others[2].purpose = Purpose::data_order;
   others[3].step = 18;
   others[4].step += std::uint64_t(1) << 32;
-  others[5].layer += 1;                        // the next repetition
-  others[6].layer += std::uint64_t(1) << 32;   // the next layer
+  others[5].layer += 1;                       // the next repetition
+  others[6].layer += std::uint64_t(1) << 32;  // the next layer
   others[7].seed = 0;
   others[8].purpose = Purpose::user;
   for (std::size_t i = 0; i < others.size(); ++i) {
@@ -66,6 +66,7 @@ TEST_CASE("stream_bits_are_balanced") {
 TEST_CASE("stream_element_is_word_of_block") {
   constexpr Words words(base);
   static_assert(words[6] == words.block(1).word[2], "element i is word i % 4 of block i / 4");
-  for (std::uint64_t i : {std::uint64_t(0), std::uint64_t(7), (std::uint64_t(1) << 34) + 3}) CHECK(words[i] == words.block(i / 4).word[i % 4]);
+  for (std::uint64_t i : {std::uint64_t(0), std::uint64_t(7), (std::uint64_t(1) << 34) + 3})
+    CHECK(words[i] == words.block(i / 4).word[i % 4]);
   CHECK(words[0] != words[std::uint64_t(1) << 34]);  // block numbers have 64 bits
 }

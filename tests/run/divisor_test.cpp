@@ -24,7 +24,8 @@ struct WeightedLoss {  // 3 a + 4 b
   }
 };
 
-// Steps of one weight from 0 by SGD with rate 1. micros[step][rank] lists the micro-gradients. Returns the weight after each step on every rank.
+// Steps of one weight from 0 by SGD with rate 1. micros[step][rank] lists the micro-gradients. Returns the weight after each step on every
+// rank.
 struct Trace {
   std::vector<double> weight, norm, loss;
   std::vector<char> applied;
@@ -33,23 +34,25 @@ struct Trace {
 Trace train(Index ranks, Index capacity, const std::vector<std::vector<std::vector<double>>>& micros, EngineOptions options = {}) {
   Trace trace;
   std::mutex mutex;
-  with_engines<OneWeight, SumLoss, double>({.ranks = ranks}, {.global = ranks * capacity, .micro = 1}, Sgd{.rate = 1}, options, [&](auto& engine) {
-    engine.parameters()[0] = 0;
-    for (const auto& step : micros) {
-      const auto& own = step[std::size_t(engine.communicator().rank())];
-      Index at = 0;
-      const StepResult result = engine.step(Index(own.size()), [&](auto& micro) { give(own[std::size_t(at++)])(micro); }, 1.0);
-      const std::lock_guard lock(mutex);
-      if (engine.communicator().rank() == 0) {
-        trace.weight.push_back(engine.parameters()[0]), trace.norm.push_back(result.gradient_norm);
-        trace.loss.push_back(result.loss), trace.applied.push_back(result.applied);
-      }
-    }
-    const double own = engine.parameters()[0];
-    double all[16];
-    engine.communicator().all_gather(all, &own, 1);
-    for (Index r = 0; r < ranks; ++r) CHECK(all[r] == own);  // replicas are the same bits
-  });
+  with_engines<OneWeight, SumLoss, double>({.ranks = ranks}, {.global = ranks * capacity, .micro = 1}, Sgd{.rate = 1}, options,
+                                           [&](auto& engine) {
+                                             engine.parameters()[0] = 0;
+                                             for (const auto& step : micros) {
+                                               const auto& own = step[std::size_t(engine.communicator().rank())];
+                                               Index at = 0;
+                                               const StepResult result = engine.step(
+                                                   Index(own.size()), [&](auto& micro) { give(own[std::size_t(at++)])(micro); }, 1.0);
+                                               const std::lock_guard lock(mutex);
+                                               if (engine.communicator().rank() == 0) {
+                                                 trace.weight.push_back(engine.parameters()[0]), trace.norm.push_back(result.gradient_norm);
+                                                 trace.loss.push_back(result.loss), trace.applied.push_back(result.applied);
+                                               }
+                                             }
+                                             const double own = engine.parameters()[0];
+                                             double all[16];
+                                             engine.communicator().all_gather(all, &own, 1);
+                                             for (Index r = 0; r < ranks; ++r) CHECK(all[r] == own);  // replicas are the same bits
+                                           });
   return trace;
 }
 
@@ -96,15 +99,19 @@ TEST_CASE("samples_per_update_do_not_depend_on_the_world") {
     for (Index ranks : {1, 2}) {
       Index consumed = 0;
       std::mutex mutex;
-      with_engines<OneWeight, SumLoss, double>({.ranks = ranks}, {.global = ranks * delay, .micro = 1}, Sgd{.rate = 1}, {}, [&](auto& engine) {
-        for (int update = 0; update < 10; ++update)
-          engine.step(delay, [&](auto& micro) {
-            give(1)(micro);
-            const std::lock_guard lock(mutex);
-            ++consumed;
-          }, 1.0);
-        CHECK(engine.num_updates() == 10);
-      });
+      with_engines<OneWeight, SumLoss, double>({.ranks = ranks}, {.global = ranks * delay, .micro = 1}, Sgd{.rate = 1}, {},
+                                               [&](auto& engine) {
+                                                 for (int update = 0; update < 10; ++update)
+                                                   engine.step(
+                                                       delay,
+                                                       [&](auto& micro) {
+                                                         give(1)(micro);
+                                                         const std::lock_guard lock(mutex);
+                                                         ++consumed;
+                                                       },
+                                                       1.0);
+                                                 CHECK(engine.num_updates() == 10);
+                                               });
       CHECK(consumed == 10 * delay * ranks);
     }
 }
@@ -142,14 +149,16 @@ TEST_CASE("step_without_any_targets_applies_nothing_and_does_not_tick") {
 TEST_CASE("norm_is_of_the_mean_gradient_before_clipping") {
   using TwoWeights = Sequential<Concat<Linear<1, 1, Bias::no>, Linear<1, 1, Bias::no>>>;
   for (Index ranks : {1, 2}) {
-    with_engines<TwoWeights, WeightedLoss, double>({.ranks = ranks}, {.global = ranks, .micro = 1}, Sgd{.rate = 1}, {.clip_norm = 1}, [&](auto& engine) {
-      std::fill_n(engine.parameters(), engine.plan().graph.parameter_elems, 0.0);
-      const StepResult result = engine.step(1, give(1), 1.0);
-      CHECK(result.gradient_norm == doctest::Approx(5).epsilon(1e-12));
-      double squares = 0;
-      for (Index e = 0; e < engine.plan().graph.parameter_elems; ++e) squares += engine.parameters()[e] * engine.parameters()[e];
-      CHECK(squares == doctest::Approx(1).epsilon(1e-5));
-    });
+    with_engines<TwoWeights, WeightedLoss, double>({.ranks = ranks}, {.global = ranks, .micro = 1}, Sgd{.rate = 1}, {.clip_norm = 1},
+                                                   [&](auto& engine) {
+                                                     std::fill_n(engine.parameters(), engine.plan().graph.parameter_elems, 0.0);
+                                                     const StepResult result = engine.step(1, give(1), 1.0);
+                                                     CHECK(result.gradient_norm == doctest::Approx(5).epsilon(1e-12));
+                                                     double squares = 0;
+                                                     for (Index e = 0; e < engine.plan().graph.parameter_elems; ++e)
+                                                       squares += engine.parameters()[e] * engine.parameters()[e];
+                                                     CHECK(squares == doctest::Approx(1).epsilon(1e-5));
+                                                   });
   }
 }
 
@@ -158,16 +167,17 @@ TEST_CASE("schedule_ticks_once_per_applied_update") {
   const StepRate schedule{.every = 5, .factor = 0.1};
   for (Index ranks : {1, 2, 4})
     for (Index micros : {1, 4})
-      with_engines<OneWeight, SumLoss, double>({.ranks = ranks}, {.global = ranks * micros, .micro = 1}, Sgd{.rate = 1}, {}, [&](auto& engine) {
-        const auto rate = [&] { return engine.optimizer().rate * schedule.factor_at(engine.num_updates()); };
-        for (int update = 0; update < 10; ++update) engine.step(micros, give(1), rate());
-        CHECK(rate() == doctest::Approx(0.01));
-        const StepResult overflow = engine.step(micros, give(std::numeric_limits<double>::infinity()), rate());
-        CHECK(!overflow.applied);
-        CHECK(!overflow.finite);
-        CHECK(engine.num_updates() == 10);
-        CHECK(rate() == doctest::Approx(0.01));
-      });
+      with_engines<OneWeight, SumLoss, double>(
+          {.ranks = ranks}, {.global = ranks * micros, .micro = 1}, Sgd{.rate = 1}, {}, [&](auto& engine) {
+            const auto rate = [&] { return engine.optimizer().rate * schedule.factor_at(engine.num_updates()); };
+            for (int update = 0; update < 10; ++update) engine.step(micros, give(1), rate());
+            CHECK(rate() == doctest::Approx(0.01));
+            const StepResult overflow = engine.step(micros, give(std::numeric_limits<double>::infinity()), rate());
+            CHECK(!overflow.applied);
+            CHECK(!overflow.finite);
+            CHECK(engine.num_updates() == 10);
+            CHECK(rate() == doctest::Approx(0.01));
+          });
 }
 
 // BR-22: parameters without elements take part in everything.
@@ -182,7 +192,8 @@ TEST_CASE("layer_without_parameters_and_more_ranks_than_elements") {
 }
 
 TEST_CASE("engine_refuses_what_does_not_fit_its_plan") {
-  const PlanData plan = plan_at_start<OneWeight, Recipe<Fp64, SumLoss, Sgd>>(mesh(DataParallel{.ranks = 2}), Batch{.global = 2, .micro = 1});
+  const PlanData plan =
+      plan_at_start<OneWeight, Recipe<Fp64, SumLoss, Sgd>>(mesh(DataParallel{.ranks = 2}), Batch{.global = 2, .micro = 1});
   using Alone = EngineOf<OneWeight, SumLoss, double, Sgd, SelfCommunicator>;
   const auto code = model_code<typename Alone::Kernels, double, OneWeight, SumLoss>();
   CHECK_THROWS_WITH_AS(Alone(plan, code, SelfCommunicator{}, Sgd{}), doctest::Contains("weft[engine.ranks]"), Error);
@@ -192,5 +203,11 @@ TEST_CASE("engine_refuses_what_does_not_fit_its_plan") {
   CHECK_THROWS_WITH_AS(Alone(single, code, SelfCommunicator{}, Sgd{}), doctest::Contains("weft[engine.type]"), Error);
   const PlanData fits = plan_at_start<OneWeight, Recipe<Fp64, SumLoss, Sgd>>(mesh(), Batch{});
   Alone engine(fits, code, SelfCommunicator{}, Sgd{});
-  CHECK_THROWS_WITH_AS(engine.step(1, [](auto& micro) { micro.leading = {2, 1, 0}; }, 1.0), doctest::Contains("weft[engine.capacity]"), Error);
+  CHECK_THROWS_WITH_AS(engine.step(
+                           1,
+                           [](auto& micro) {
+                             micro.leading = {2, 1, 0};
+                           },
+                           1.0),
+                       doctest::Contains("weft[engine.capacity]"), Error);
 }

@@ -38,18 +38,28 @@ using CpuExecutor = Cpu<kernel::cpu::Builtin>;
 template <class Model, class Loss, class Real, class Rule, class Communicator>
 using EngineOf = Engine<CpuExecutor, Real, Communicator, Rule>;
 
-template <class Real> struct PrecisionOf { using type = Fp64; };
-template <> struct PrecisionOf<float> { using type = Fp32; };
+template <class Real>
+struct PrecisionOf {
+  using type = Fp64;
+};
+template <>
+struct PrecisionOf<float> {
+  using type = Fp32;
+};
 
 // Calls body(engine) on every rank of a world of threads.
 template <class Model, class Loss, class Real, class Rule, class Body>
-void with_engines(const DataParallel& data, const Batch& batch, Rule rule, const EngineOptions& options, Body&& body, const LaunchOptions& launch_options = {}) {
+void with_engines(const DataParallel& data, const Batch& batch, Rule rule, const EngineOptions& options, Body&& body,
+                  const LaunchOptions& launch_options = {}) {
   const PlanData plan = plan_at_start<Model, Recipe<typename PrecisionOf<Real>::type, Loss, Rule>>(mesh(data), batch);
-  launch(int(data.ranks), [&](ThreadCommunicator& comm) {
-    using TheEngine = EngineOf<Model, Loss, Real, Rule, ThreadCommunicator>;
-    TheEngine engine(plan, model_code<typename TheEngine::Kernels, Real, Model, Loss>(), comm, rule, options);
-    body(engine);
-  }, launch_options);
+  launch(
+      int(data.ranks),
+      [&](ThreadCommunicator& comm) {
+        using TheEngine = EngineOf<Model, Loss, Real, Rule, ThreadCommunicator>;
+        TheEngine engine(plan, model_code<typename TheEngine::Kernels, Real, Model, Loss>(), comm, rule, options);
+        body(engine);
+      },
+      launch_options);
 }
 
 // Fills one row with one number.

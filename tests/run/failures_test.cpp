@@ -37,22 +37,22 @@ using Sometimes = Sequential<Named<"scale", Linear<1, 1, Bias::no>>, Named<"head
 std::string message_of(const std::function<void()>& run) {
   try {
     run();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
+  } catch (const std::exception& error) { return error.what(); }
   return "nothing was thrown";
 }
 
 // Two ranks, one step; rank r sees x[r]. Returns the parameters (scale, bias) of rank 0.
 std::pair<double, double> step_of(double x0, double x1, UnusedParameters unused) {
   std::pair<double, double> parameters;
-  with_engines<Sometimes, SumLoss, double>({.ranks = 2}, {.global = 2, .micro = 1}, AdamW{.rate = 0.1, .decay = 0.1, .decay_on = DecayOn::all},
-      {.unused = unused}, [&](auto& engine) {
-        engine.parameters()[0] = 1, engine.parameters()[parameter_alignment_elems] = 0.5;
-        const int rank = engine.communicator().rank();
-        engine.step(1, give(rank == 0 ? x0 : x1), 0.1);
-        if (rank == 0) parameters = {engine.parameters()[0], engine.parameters()[parameter_alignment_elems]};
-      });
+  with_engines<Sometimes, SumLoss, double>({.ranks = 2}, {.global = 2, .micro = 1},
+                                           AdamW{.rate = 0.1, .decay = 0.1, .decay_on = DecayOn::all}, {.unused = unused},
+                                           [&](auto& engine) {
+                                             engine.parameters()[0] = 1, engine.parameters()[parameter_alignment_elems] = 0.5;
+                                             const int rank = engine.communicator().rank();
+                                             engine.step(1, give(rank == 0 ? x0 : x1), 0.1);
+                                             if (rank == 0)
+                                               parameters = {engine.parameters()[0], engine.parameters()[parameter_alignment_elems]};
+                                           });
   return parameters;
 }
 
@@ -84,10 +84,13 @@ TEST_CASE("rank_that_fails_breaks_the_step_for_all") {
       engine.parameters()[0] = 7;
       const int rank = engine.communicator().rank();
       try {
-        engine.step(1, [&](auto& micro) {
-          if (rank == 2) throw std::runtime_error("the disk of this rank is gone");
-          give(1)(micro);
-        }, 1.0);
+        engine.step(
+            1,
+            [&](auto& micro) {
+              if (rank == 2) throw std::runtime_error("the disk of this rank is gone");
+              give(1)(micro);
+            },
+            1.0);
       } catch (...) {
         after[std::size_t(rank)] = engine.parameters()[0];
         throw;
@@ -114,7 +117,8 @@ TEST_CASE("ranks_with_different_plans_are_refused") {
   const std::string text = message_of([] {
     launch(2, [](ThreadCommunicator& comm) {
       using TheEngine = EngineOf<OneWeight, SumLoss, double, Sgd, ThreadCommunicator>;
-      const auto plan = plan_at_start<OneWeight, Recipe<Fp64, SumLoss, Sgd>>(mesh(DataParallel{.ranks = 2}), {.global = comm.rank() == 0 ? 2 : 4, .micro = 1});
+      const auto plan = plan_at_start<OneWeight, Recipe<Fp64, SumLoss, Sgd>>(mesh(DataParallel{.ranks = 2}),
+                                                                             {.global = comm.rank() == 0 ? 2 : 4, .micro = 1});
       TheEngine(plan, model_code<typename TheEngine::Kernels, double, OneWeight, SumLoss>(), comm, Sgd{});
     });
   });
@@ -125,12 +129,16 @@ TEST_CASE("bad_tokens_and_targets_name_row_and_vocabulary") {
   using Model = Sequential<Named<"table", Embedding<5, 4>>, Linear<4, 3>>;
   const auto run = [](std::int32_t token, std::int32_t target) {
     return message_of([=] {
-      with_engines<Model, SoftmaxCrossEntropy<>, float>({.ranks = 1}, {.global = 1, .micro = 1, .sequence = 2}, Sgd{}, {}, [=](auto& engine) {
-        engine.step(1, [=](auto& micro) {
-          micro.tokens()[0] = 0, micro.tokens()[1] = token;
-          micro.integer_targets()[0] = 1, micro.integer_targets()[1] = target;
-        }, 0.1);
-      });
+      with_engines<Model, SoftmaxCrossEntropy<>, float>({.ranks = 1}, {.global = 1, .micro = 1, .sequence = 2}, Sgd{}, {},
+                                                        [=](auto& engine) {
+                                                          engine.step(
+                                                              1,
+                                                              [=](auto& micro) {
+                                                                micro.tokens()[0] = 0, micro.tokens()[1] = token;
+                                                                micro.integer_targets()[0] = 1, micro.integer_targets()[1] = target;
+                                                              },
+                                                              0.1);
+                                                        });
     });
   };
   CHECK(run(1, 2) == "nothing was thrown");
@@ -146,21 +154,26 @@ TEST_CASE("bad_tokens_and_targets_name_row_and_vocabulary") {
 // BR-26: lengths that change from step to step reserve nothing new, and what does not fit says the numbers.
 TEST_CASE("changing_lengths_use_the_same_memory") {
   using Model = Gpt<GptOptions{.vocabulary = 11, .sequence = 64, .width = 16, .heads = 2, .layers = 2}>;
-  with_engines<Model, SoftmaxCrossEntropy<>, float>({.ranks = 2}, {.global = 4, .micro = 2, .sequence = 64}, AdamW{}, {.poison = true}, [](auto& engine) {
-    const Index reserved = engine.arenas().bytes();
-    CHECK(reserved == engine.plan().memory.total());
-    for (Index step = 0; step < 100; ++step) {
-      const Index length = step * 37 % 64 + 1, batch = step % 3;  // also none
-      const StepResult result = engine.step(batch > 0 ? 1 : 0, [&](auto& micro) {
-        micro.leading = {batch, length, 0};
-        for (Index i = 0; i < batch * length; ++i) micro.tokens()[i] = std::int32_t(i % 11), micro.integer_targets()[i] = std::int32_t((i + 1) % 11);
-      }, 1e-3);
-      CHECK(result.finite);
-      CHECK(engine.arenas().bytes() == reserved);
-    }
-    const std::string text = message_of([&] { engine.evaluate([](auto& micro) { micro.leading = {3, 64, 0}; }); });
-    CHECK(text.find("given 3 x 64, capacity 2 x 64") != std::string::npos);
-  });
+  with_engines<Model, SoftmaxCrossEntropy<>, float>(
+      {.ranks = 2}, {.global = 4, .micro = 2, .sequence = 64}, AdamW{}, {.poison = true}, [](auto& engine) {
+        const Index reserved = engine.arenas().bytes();
+        CHECK(reserved == engine.plan().memory.total());
+        for (Index step = 0; step < 100; ++step) {
+          const Index length = step * 37 % 64 + 1, batch = step % 3;  // also none
+          const StepResult result = engine.step(
+              batch > 0 ? 1 : 0,
+              [&](auto& micro) {
+                micro.leading = {batch, length, 0};
+                for (Index i = 0; i < batch * length; ++i)
+                  micro.tokens()[i] = std::int32_t(i % 11), micro.integer_targets()[i] = std::int32_t((i + 1) % 11);
+              },
+              1e-3);
+          CHECK(result.finite);
+          CHECK(engine.arenas().bytes() == reserved);
+        }
+        const std::string text = message_of([&] { engine.evaluate([](auto& micro) { micro.leading = {3, 64, 0}; }); });
+        CHECK(text.find("given 3 x 64, capacity 2 x 64") != std::string::npos);
+      });
 }
 
 // A gradient that is not finite is skipped on all ranks alike.
@@ -177,7 +190,8 @@ TEST_CASE("non_finite_gradient_is_skipped_by_all") {
 
 // The audit compares what was made with what the plan says, and names both.
 TEST_CASE("audit_names_both_sides") {
-  const PlanData plan = plan_at_start<OneWeight, Recipe<Fp64, SumLoss, Sgd>>(mesh(DataParallel{.ranks = 2}), Batch{.global = 2, .micro = 1});
+  const PlanData plan =
+      plan_at_start<OneWeight, Recipe<Fp64, SumLoss, Sgd>>(mesh(DataParallel{.ranks = 2}), Batch{.global = 2, .micro = 1});
   REQUIRE(plan.ledger.size() == 2);
   std::vector<CallRecord> made;
   for (const LedgerEntry& entry : plan.ledger) made.push_back(entry.call);

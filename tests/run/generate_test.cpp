@@ -11,36 +11,38 @@ namespace {
 
 template <class Model>
 void compare(Index prompt_length) {
-  with_engines<Model, SoftmaxCrossEntropy<>, double>({.ranks = 1}, {.global = 1, .micro = 1, .sequence = 12}, AdamW{}, {}, [&](auto& engine) {
-    engine.for_each_parameter([&, drawn = 0](const std::string&, const ParameterFacts& facts, double* data, double*) mutable {
-      for (Index e = 0; e < facts.elems(); ++e) data[e] += std::sin(0.7 * double(++drawn));  // far from uniform predictions
-    });
-    std::vector<std::int32_t> prompt;
-    for (Index i = 0; i < prompt_length; ++i) prompt.push_back(std::int32_t(i * 5 % 11));
-    std::vector<std::int32_t> cached = prompt, full = prompt;
-    Index called = 0;
-    Generator generator(engine);
-    generator.generate(cached, 12 - prompt_length, {.temperature = 0}, [&](std::int32_t) { ++called; });
-    CHECK(called == 12 - prompt_length);
-    while (full.size() < 12) {
-      const Index length = Index(full.size());
-      const double* logits = engine.predict([&](auto& micro) {
-        micro.leading = {1, length, 0};
-        std::copy(full.begin(), full.end(), micro.tokens());
+  with_engines<Model, SoftmaxCrossEntropy<>, double>(
+      {.ranks = 1}, {.global = 1, .micro = 1, .sequence = 12}, AdamW{}, {}, [&](auto& engine) {
+        engine.for_each_parameter([&, drawn = 0](const std::string&, const ParameterFacts& facts, double* data, double*) mutable {
+          for (Index e = 0; e < facts.elems(); ++e) data[e] += std::sin(0.7 * double(++drawn));  // far from uniform predictions
+        });
+        std::vector<std::int32_t> prompt;
+        for (Index i = 0; i < prompt_length; ++i) prompt.push_back(std::int32_t(i * 5 % 11));
+        std::vector<std::int32_t> cached = prompt, full = prompt;
+        Index called = 0;
+        Generator generator(engine);
+        generator.generate(cached, 12 - prompt_length, {.temperature = 0}, [&](std::int32_t) { ++called; });
+        CHECK(called == 12 - prompt_length);
+        while (full.size() < 12) {
+          const Index length = Index(full.size());
+          const double* logits = engine.predict([&](auto& micro) {
+            micro.leading = {1, length, 0};
+            std::copy(full.begin(), full.end(), micro.tokens());
+          });
+          const double* last = logits + (length - 1) * 11;
+          full.push_back(std::int32_t(std::max_element(last, last + 11) - last));
+        }
+        CHECK(cached == full);
+        // Beyond the model's positions it goes on with what it still sees.
+        generator.generate(cached, 20, {.temperature = 0.7, .top_k = 3, .seed = 4},
+                           [](std::int32_t token) { CHECK((token >= 0 && token < 11)); });
+        CHECK(cached.size() == 32);
+        // A step after generating is a step like any other: nothing of the cache is left in the engine.
+        const auto fill = [](auto& micro) {
+          for (int i = 0; i < 12; ++i) micro.tokens()[i] = i % 11, micro.integer_targets()[i] = (i + 1) % 11;
+        };
+        CHECK(engine.step(1, fill, 0.0).applied);
       });
-      const double* last = logits + (length - 1) * 11;
-      full.push_back(std::int32_t(std::max_element(last, last + 11) - last));
-    }
-    CHECK(cached == full);
-    // Beyond the model's positions it goes on with what it still sees.
-    generator.generate(cached, 20, {.temperature = 0.7, .top_k = 3, .seed = 4}, [](std::int32_t token) { CHECK((token >= 0 && token < 11)); });
-    CHECK(cached.size() == 32);
-    // A step after generating is a step like any other: nothing of the cache is left in the engine.
-    const auto fill = [](auto& micro) {
-      for (int i = 0; i < 12; ++i) micro.tokens()[i] = i % 11, micro.integer_targets()[i] = (i + 1) % 11;
-    };
-    CHECK(engine.step(1, fill, 0.0).applied);
-  });
 }
 
 }  // namespace
@@ -80,9 +82,10 @@ TEST_CASE("generation_refuses_what_it_cannot_do") {
     CHECK_THROWS_WITH_AS(Generator{engine}, doctest::Contains("weft[generate.model]"), Error);
   });
   using TinyGpt = Gpt<GptOptions{.vocabulary = 11, .sequence = 12, .width = 16, .heads = 2, .layers = 2}>;
-  with_engines<TinyGpt, SoftmaxCrossEntropy<>, double>({.ranks = 1}, {.global = 1, .micro = 1, .sequence = 12}, AdamW{}, {}, [](auto& engine) {
-    Generator generator(engine);
-    std::vector<std::int32_t> nothing;
-    CHECK_THROWS_WITH_AS(generator.generate(nothing, 1, {}, [](std::int32_t) {}), doctest::Contains("weft[generate.prompt]"), Error);
-  });
+  with_engines<TinyGpt, SoftmaxCrossEntropy<>, double>(
+      {.ranks = 1}, {.global = 1, .micro = 1, .sequence = 12}, AdamW{}, {}, [](auto& engine) {
+        Generator generator(engine);
+        std::vector<std::int32_t> nothing;
+        CHECK_THROWS_WITH_AS(generator.generate(nothing, 1, {}, [](std::int32_t) {}), doctest::Contains("weft[generate.prompt]"), Error);
+      });
 }

@@ -10,11 +10,12 @@ namespace {
 using Mlp = Sequential<Named<"fc1", Linear<64, 48>>, Relu, Named<"fc2", Linear<48, 32>>, Relu, Named<"fc3", Linear<32, 10>>>;
 using SamePadding3x3 = Conv2d<1, 8, Conv2dOptions{.kernel = 3, .padding = 1, .bias = false}>;
 using Cnn = Sequential<Input<1, 16, 16>, Named<"conv1", SamePadding3x3>, Named<"bn1", BatchNorm2d<8>>, Relu, MaxPool2d<>,
-                       Named<"conv2", Conv2d<8, 16, Conv2dOptions{.kernel = 3, .padding = 1, .bias = false}>>, Named<"bn2", BatchNorm2d<16>>, Relu, MaxPool2d<>,
-                       Flatten, Named<"fc", Linear<256, 10>>>;
+                       Named<"conv2", Conv2d<8, 16, Conv2dOptions{.kernel = 3, .padding = 1, .bias = false}>>,
+                       Named<"bn2", BatchNorm2d<16>>, Relu, MaxPool2d<>, Flatten, Named<"fc", Linear<256, 10>>>;
 
 std::string torch_name(std::string path) {
-  for (const auto& [ours, theirs] : {std::pair<std::string, std::string>{".gain", ".weight"}, {".shift", ".bias"}, {".running_variance", ".running_var"}})
+  for (const auto& [ours, theirs] :
+       {std::pair<std::string, std::string>{".gain", ".weight"}, {".shift", ".bias"}, {".running_variance", ".running_var"}})
     if (path.ends_with(ours)) return path.substr(0, path.size() - ours.size()) + theirs;
   return path;
 }

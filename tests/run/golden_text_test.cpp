@@ -22,23 +22,31 @@ std::string norm_name(const std::string& path) { return replaced(replaced(path, 
 TEST_CASE_TEMPLATE("golden_gpt2_is_followed", Real, double, float) {
   const GoldenFile golden("gpt2_tiny");
   const auto lookup = [&](const std::string& kind, std::string path) {
-    const bool linear = path.ends_with("qkv.weight") || path.ends_with("projection.weight") || path.ends_with("up.weight") || path.ends_with("down.weight");
-    for (const auto& [from, to] : {std::pair<std::string, std::string>{"blocks.", "h."}, {"attention.norm", "ln_1"}, {"mlp.norm", "ln_2"},
-                                   {"attention.qkv", "attn.c_attn"}, {"attention.projection", "attn.c_proj"}, {"mlp.up", "mlp.c_fc"},
-                                   {"mlp.down", "mlp.c_proj"}, {".table", ".weight"}})
+    const bool linear =
+        path.ends_with("qkv.weight") || path.ends_with("projection.weight") || path.ends_with("up.weight") || path.ends_with("down.weight");
+    for (const auto& [from, to] : {std::pair<std::string, std::string>{"blocks.", "h."},
+                                   {"attention.norm", "ln_1"},
+                                   {"mlp.norm", "ln_2"},
+                                   {"attention.qkv", "attn.c_attn"},
+                                   {"attention.projection", "attn.c_proj"},
+                                   {"mlp.up", "mlp.c_fc"},
+                                   {"mlp.down", "mlp.c_proj"},
+                                   {".table", ".weight"}})
       path = replaced(path, from, to);
     if (path.starts_with("norm.")) path = replaced(path, "norm", "ln_f");
     path = kind + "/" + norm_name(path);
     return linear ? golden.transposed(path) : golden[path];
   };
   const AdamW rule{.rate = 1e-2, .beta2 = 0.99, .decay = 0.1, .decay_on = DecayOn::all};
-  follow<Gpt2, Real>(golden, {.items = 8, .sequence = 16, .steps = 5, .rate = 1e-2, .clip = 1, .adam = true}, rule, {1, 2, 4, 8}, {1, 2, 8}, lookup);
+  follow<Gpt2, Real>(golden, {.items = 8, .sequence = 16, .steps = 5, .rate = 1e-2, .clip = 1, .adam = true}, rule, {1, 2, 4, 8}, {1, 2, 8},
+                     lookup);
 }
 
 TEST_CASE_TEMPLATE("golden_llama_is_followed", Real, double, float) {
   const GoldenFile golden("llama_tiny");
   const auto lookup = [&](const std::string& kind, const std::string& path) {
-    const auto joined = [&](const std::string& from, std::initializer_list<const char*> parts) {  // rows of several matrices, one after the other
+    const auto joined = [&](const std::string& from,
+                            std::initializer_list<const char*> parts) {  // rows of several matrices, one after the other
       std::vector<double> all;
       for (const char* part : parts) {
         const auto& values = golden[kind + "/model." + replaced(replaced(path, "blocks", "layers"), from, part)];
@@ -57,5 +65,6 @@ TEST_CASE_TEMPLATE("golden_llama_is_followed", Real, double, float) {
     return golden[kind + "/lm_head.weight"];
   };
   const AdamW rule{.rate = 3e-3, .beta2 = 0.95, .decay = 0.1, .decay_on = DecayOn::all};
-  follow<TinyLlama, Real>(golden, {.items = 8, .sequence = 12, .steps = 5, .rate = 3e-3, .clip = 1, .adam = true}, rule, {1, 2, 4, 8}, {1, 2, 8}, lookup);
+  follow<TinyLlama, Real>(golden, {.items = 8, .sequence = 12, .steps = 5, .rate = 3e-3, .clip = 1, .adam = true}, rule, {1, 2, 4, 8},
+                          {1, 2, 8}, lookup);
 }

@@ -43,26 +43,28 @@ TEST_CASE("launch_with_a_rank_that_throws_throws_its_error") {
       CHECK(error.what() == weft::text_of("weft[launch.rank_failed]: rank ", who, " of 3: beyond the end"));
       try {
         std::rethrow_if_nested(error);
-      } catch (const std::out_of_range& original) {
-        inside = original.what();
-      }
+      } catch (const std::out_of_range& original) { inside = original.what(); }
     }
     CHECK(inside == "beyond the end");
   }
 }
 
 TEST_CASE("launch_with_a_rank_that_throws_keeps_the_id_of_an_error") {
-  CHECK_THROWS_WITH_AS(weft::launch(2, [](ThreadCommunicator& comm) {
-    if (comm.rank() == 1) throw weft::Error("data.missing", "no such file");
-    comm.barrier();
-  }), "weft[data.missing]: rank 1 of 2: no such file", weft::Error);
+  CHECK_THROWS_WITH_AS(weft::launch(2,
+                                    [](ThreadCommunicator& comm) {
+                                      if (comm.rank() == 1) throw weft::Error("data.missing", "no such file");
+                                      comm.barrier();
+                                    }),
+                       "weft[data.missing]: rank 1 of 2: no such file", weft::Error);
   CHECK_THROWS_WITH_AS(weft::launch(1, [](ThreadCommunicator&) { throw 3; }), doctest::Contains("not a std::exception"), weft::Error);
 }
 
 TEST_CASE("launch_with_a_rank_that_leaves_early_throws_who_left") {
-  CHECK_THROWS_WITH_AS(weft::launch(4, [](ThreadCommunicator& comm) {
-    if (comm.rank() != 2) comm.barrier();
-  }), doctest::Contains("weft[comm.rank_left]"), weft::Error);
+  CHECK_THROWS_WITH_AS(weft::launch(4,
+                                    [](ThreadCommunicator& comm) {
+                                      if (comm.rank() != 2) comm.barrier();
+                                    }),
+                       doctest::Contains("weft[comm.rank_left]"), weft::Error);
 }
 
 TEST_CASE("launch_under_a_launcher_of_processes_is_refused") {

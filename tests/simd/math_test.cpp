@@ -50,14 +50,16 @@ double largest_error(Function function, Exact exact, double from, double to, Ind
     place += 0x9e3779b97f4a7c15u;  // the golden section of 2^64
     point = Real(from + (to - from) * (double(place >> 11) * 0x1p-53));
   }
-  for (Index i = 0; i + lanes <= samples; i += lanes) simd::store<Isa>(y.data() + i, function(simd::load<Isa>(std::as_const(x).data() + i)));
+  for (Index i = 0; i + lanes <= samples; i += lanes)
+    simd::store<Isa>(y.data() + i, function(simd::load<Isa>(std::as_const(x).data() + i)));
   double worst = 0;
   for (std::size_t i = 0; i < std::size_t(samples / lanes * lanes); ++i) {
     const long double right = exact(static_cast<long double>(x[i]));
     const double error = in_ulps ? ulps(y[i], right) : double(std::fabs(static_cast<long double>(y[i]) - right));
     worst = error > worst || std::isnan(error) ? error : worst;
   }
-  if (std::getenv("WEFT_TEST_PRINT")) MESSAGE(std::string(On::Isa::name) << " " << sizeof(Real) << " [" << from << ", " << to << "]: " << worst);
+  if (std::getenv("WEFT_TEST_PRINT"))
+    MESSAGE(std::string(On::Isa::name) << " " << sizeof(Real) << " [" << from << ", " << to << "]: " << worst);
   return worst;
 }
 

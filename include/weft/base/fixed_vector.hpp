@@ -15,7 +15,8 @@ struct FixedVector {
   int count = 0;
 
   constexpr void push(const T& item) {
-    if (count == Capacity) throw std::length_error("weft[base.capacity]: a FixedVector is full; a layer describes more than its tables hold");
+    if (count == Capacity)
+      throw std::length_error("weft[base.capacity]: a FixedVector is full; a layer describes more than its tables hold");
     items[count++] = item;
   }
   constexpr int size() const { return count; }

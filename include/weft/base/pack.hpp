@@ -12,10 +12,14 @@ struct Pack {
 };
 
 template <class... First, class... Second>
-constexpr Pack<First..., Second...> operator+(Pack<First...>, Pack<Second...>) { return {}; }
+constexpr Pack<First..., Second...> operator+(Pack<First...>, Pack<Second...>) {
+  return {};
+}
 
 template <int I, class T>
-struct PackSlot { using type = T; };
+struct PackSlot {
+  using type = T;
+};
 
 template <class Indices, class Types>
 struct PackSlots;

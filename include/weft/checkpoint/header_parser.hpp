@@ -114,7 +114,9 @@ class HeaderParser {
   bool end_object() {
     if (place_ == Place::tensor && !(has_type_ && has_shape_ && offsets_.size() == 2))
       return refuse("a tensor has dtype, shape and data_offsets, each once", "all three",
-                    text_of("no ", !has_type_ ? "dtype" : !has_shape_ ? "shape" : "data_offsets"));
+                    text_of("no ", !has_type_    ? "dtype"
+                                   : !has_shape_ ? "shape"
+                                                 : "data_offsets"));
     place_ = place_ == Place::top ? Place::behind : Place::top;
     return true;
   }
@@ -146,7 +148,8 @@ class HeaderParser {
       case Place::offsets: return refuse("data_offsets are two integers from 0 to 2^64 - 1", "two such integers", found);
       case Place::tensor:
         return refuse("dtype is a text, shape and data_offsets are arrays of integers", key_ == "dtype" ? "a text" : "an array", found);
-      case Place::before: case Place::behind: break;
+      case Place::before:
+      case Place::behind: break;
     }
     return refuse("the header of a safetensors file is one JSON object", "an object", found);
   }

@@ -22,16 +22,16 @@ struct LayoutRule {
 
 // A tensor that a file may hold and the model does not need.
 struct SpareTensor {
-  std::string name;               // with {i}
-  std::string same_as = {};       // not empty: the tensor is only spare if it holds the same as this one (a tied head)
+  std::string name;          // with {i}
+  std::string same_as = {};  // not empty: the tensor is only spare if it holds the same as this one (a tied head)
 };
 
 struct Layout {
-  std::string title;                         // in messages
+  std::string title;  // in messages
   std::vector<LayoutRule> rules = {};
   std::vector<SpareTensor> spare = {};
-  std::vector<std::string> prefixes = {};    // that names in a file may have; never written
-  bool by_path = false;                      // parameters without a rule are named by their paths
+  std::vector<std::string> prefixes = {};  // that names in a file may have; never written
+  bool by_path = false;                    // parameters without a rule are named by their paths
 };
 
 // Whether text is the pattern with {i} as a number, which is then `number` ("" for a pattern without {i}).

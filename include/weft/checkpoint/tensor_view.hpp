@@ -98,8 +98,10 @@ constexpr bool convert_element(From from, To& to) {
     }
     const Wide wide = Wide(from);
     to = To(wide);
-    if constexpr (std::is_same_v<To, Wide>) return true;
-    else return std::isinf(float(to)) == std::isinf(wide);
+    if constexpr (std::is_same_v<To, Wide>)
+      return true;
+    else
+      return std::isinf(float(to)) == std::isinf(wide);
   }
 }
 

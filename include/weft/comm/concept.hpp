@@ -22,15 +22,17 @@ namespace weft {
 // rank in [0, size); id tells communicators of one world apart (in records and messages). split: ranks with the same color (>= 0) form a
 // communicator, ordered by (key, rank here). abort: every rank of the world gets an error; throws it here.
 template <class C>
-concept Communicator = requires { typename C::communicator_tag; } &&
-    requires(C& comm, const C& constant, int number, std::string_view reason) {
-      { constant.rank() } -> std::convertible_to<int>;
-      { constant.size() } -> std::convertible_to<int>;
-      { constant.id() } -> std::convertible_to<int>;
-      { comm.barrier() } -> std::same_as<void>;
-      { comm.split(number, number) } -> std::same_as<C>;
-      { comm.abort(reason) } -> std::same_as<void>;
-    };
+concept Communicator = requires {
+  typename C::communicator_tag;
+}
+&&requires(C& comm, const C& constant, int number, std::string_view reason) {
+  { constant.rank() } -> std::convertible_to<int>;
+  { constant.size() } -> std::convertible_to<int>;
+  { constant.id() } -> std::convertible_to<int>;
+  { comm.barrier() } -> std::same_as<void>;
+  { comm.split(number, number) } -> std::same_as<C>;
+  { comm.abort(reason) } -> std::same_as<void>;
+};
 
 // data (n) in place: every rank gets the reduction over all ranks, in rank order.
 template <class C, class Element = float>
@@ -44,13 +46,13 @@ concept CanAllReduce = Communicator<C> && requires(C& comm, Element* data, Index
 template <class C, class Element = float>
 concept CanStartAllReduce = CanAllReduce<C, Element> &&
     requires(C& comm, Element* data, Index count, Reduction reduction, Index tag, typename C::Request& request) {
-      { comm.start_all_reduce(data, count, reduction) } -> std::same_as<typename C::Request>;
-      { comm.start_all_reduce(data, count, reduction, tag) } -> std::same_as<typename C::Request>;
-      { comm.progress() } -> std::same_as<void>;
-      { comm.wait(request) } -> std::same_as<void>;
-      { request.wait() } -> std::same_as<void>;
-      { request.done() } -> std::convertible_to<bool>;
-    };
+  { comm.start_all_reduce(data, count, reduction) } -> std::same_as<typename C::Request>;
+  { comm.start_all_reduce(data, count, reduction, tag) } -> std::same_as<typename C::Request>;
+  { comm.progress() } -> std::same_as<void>;
+  { comm.wait(request) } -> std::same_as<void>;
+  { request.wait() } -> std::same_as<void>;
+  { request.done() } -> std::convertible_to<bool>;
+};
 
 // data (n) in place: the root gets the reduction; the others' data is unchanged.
 template <class C, class Element = float>
@@ -90,14 +92,13 @@ concept CanAllToAll = Communicator<C> && requires(C& comm, Element* out, const E
 
 // Messages between two ranks arrive in the order sent. send may wait until its receive is posted. exchange posts all, then waits.
 template <class C, class Element = float>
-concept CanSendReceive = Communicator<C> &&
-    requires(C& comm, Element* data, const Element* constant, Index count, int peer, Index tag, std::span<const Outgoing> sends,
-             std::span<const Incoming> receives) {
-      { comm.send(constant, count, peer) } -> std::same_as<void>;
-      { comm.send(constant, count, peer, tag) } -> std::same_as<void>;
-      { comm.receive(data, count, peer) } -> std::same_as<void>;
-      { comm.receive(data, count, peer, tag) } -> std::same_as<void>;
-      { comm.exchange(sends, receives) } -> std::same_as<void>;
-    };
+concept CanSendReceive = Communicator<C> && requires(C& comm, Element* data, const Element* constant, Index count, int peer, Index tag,
+                                                     std::span<const Outgoing> sends, std::span<const Incoming> receives) {
+  { comm.send(constant, count, peer) } -> std::same_as<void>;
+  { comm.send(constant, count, peer, tag) } -> std::same_as<void>;
+  { comm.receive(data, count, peer) } -> std::same_as<void>;
+  { comm.receive(data, count, peer, tag) } -> std::same_as<void>;
+  { comm.exchange(sends, receives) } -> std::same_as<void>;
+};
 
 }  // namespace weft

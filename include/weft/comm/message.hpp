@@ -16,9 +16,7 @@ struct Outgoing {
   int peer = -1;
   Index tag = 0;
 
-  constexpr CallRecord call() const {
-    return {.operation = Operation::send, .type = type, .peer = peer, .count = count, .tag = tag};
-  }
+  constexpr CallRecord call() const { return {.operation = Operation::send, .type = type, .peer = peer, .count = count, .tag = tag}; }
 };
 
 struct Incoming {
@@ -28,9 +26,7 @@ struct Incoming {
   int peer = -1;
   Index tag = 0;
 
-  constexpr CallRecord call() const {
-    return {.operation = Operation::receive, .type = type, .peer = peer, .count = count, .tag = tag};
-  }
+  constexpr CallRecord call() const { return {.operation = Operation::receive, .type = type, .peer = peer, .count = count, .tag = tag}; }
 };
 
 template <class T>
@@ -52,8 +48,8 @@ inline constexpr Index max_exchange_messages = 64;
 // of integers.
 inline void check_call(const CallRecord& call, bool has_memory, int size) {
   if (call.count < 0) throw Error("comm.count", text_of("a count is at least 0; got ", to_text(call)));
-  const bool is_float = call.type == ElementType::f64 || call.type == ElementType::f32 || call.type == ElementType::f16 ||
-                        call.type == ElementType::bf16;
+  const bool is_float =
+      call.type == ElementType::f64 || call.type == ElementType::f32 || call.type == ElementType::f16 || call.type == ElementType::bf16;
   if (reduces(call.operation) && call.reduction == Reduction::average && !is_float)
     throw Error("comm.average", text_of("integers have no average; sum, and divide where it is known how to round; got ", to_text(call)));
   if (call.count > 0 && !has_memory)
@@ -69,8 +65,8 @@ void check_apart(const CallRecord& call, const T* first, Index first_count, cons
   const auto begin = reinterpret_cast<std::uintptr_t>(first), other = reinterpret_cast<std::uintptr_t>(second);
   const auto bytes = std::uintptr_t(first_count) * sizeof(T), other_bytes = std::uintptr_t(second_count) * sizeof(T);
   if (call.count == 0 || first == own || begin + bytes <= other || other + other_bytes <= begin) return;
-  throw Error("comm.overlap", text_of("the two buffers of a call lie apart, or one is the rank's own row of the other; they overlap in ",
-                                      to_text(call)));
+  throw Error("comm.overlap",
+              text_of("the two buffers of a call lie apart, or one is the rank's own row of the other; they overlap in ", to_text(call)));
 }
 
 }  // namespace weft

@@ -19,16 +19,20 @@ using Accumulator = std::conditional_t<std::is_same_v<T, float16> || std::is_sam
 struct Sum {
   template <class V>
   static V combine(V total, V next) {
-    if constexpr (std::is_integral_v<V>) return static_cast<V>(static_cast<std::uint64_t>(total) + static_cast<std::uint64_t>(next));
-    else return total + next;
+    if constexpr (std::is_integral_v<V>)
+      return static_cast<V>(static_cast<std::uint64_t>(total) + static_cast<std::uint64_t>(next));
+    else
+      return total + next;
   }
 };
 
 struct Product {
   template <class V>
   static V combine(V total, V next) {
-    if constexpr (std::is_integral_v<V>) return static_cast<V>(static_cast<std::uint64_t>(total) * static_cast<std::uint64_t>(next));
-    else return total * next;
+    if constexpr (std::is_integral_v<V>)
+      return static_cast<V>(static_cast<std::uint64_t>(total) * static_cast<std::uint64_t>(next));
+    else
+      return total * next;
   }
 };
 
@@ -36,16 +40,20 @@ struct Product {
 struct Minimum {
   template <class V>
   static V combine(V total, V next) {
-    if constexpr (std::is_arithmetic_v<V>) return next < total || next != next ? next : total;
-    else return simd::select((next < total) | (next != next), next, total);
+    if constexpr (std::is_arithmetic_v<V>)
+      return next < total || next != next ? next : total;
+    else
+      return simd::select((next < total) | (next != next), next, total);
   }
 };
 
 struct Maximum {
   template <class V>
   static V combine(V total, V next) {
-    if constexpr (std::is_arithmetic_v<V>) return next > total || next != next ? next : total;
-    else return simd::select((next > total) | (next != next), next, total);
+    if constexpr (std::is_arithmetic_v<V>)
+      return next > total || next != next ? next : total;
+    else
+      return simd::select((next > total) | (next != next), next, total);
   }
 };
 

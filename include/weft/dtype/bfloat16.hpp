@@ -27,12 +27,13 @@ class bfloat16 {
   static constexpr std::uint16_t round(float value) {
     const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
     if ((all & 0x7fffffffU) > 0x7f800000U) return static_cast<std::uint16_t>((all >> 16) | 0x40U);  // NaN, made quiet
-    return static_cast<std::uint16_t>((all + 0x7fffU + ((all >> 16) & 1U)) >> 16);                   // a carry reaches infinity by itself
+    return static_cast<std::uint16_t>((all + 0x7fffU + ((all >> 16) & 1U)) >> 16);                  // a carry reaches infinity by itself
   }
 
   std::uint16_t bits_;
 };
 
-template <> inline constexpr ElementType element_type_of<bfloat16> = ElementType::bf16;
+template <>
+inline constexpr ElementType element_type_of<bfloat16> = ElementType::bf16;
 
 }  // namespace weft

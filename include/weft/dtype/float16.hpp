@@ -29,10 +29,14 @@ class float16 {
     const std::uint32_t sign = (all >> 16) & 0x8000U;
     const std::uint32_t size = all & 0x7fffffffU;
     std::uint32_t half = 0;
-    if (size > 0x7f800000U) half = 0x7e00U | ((size >> 13) & 0x3ffU);  // NaN, made quiet
-    else if (size >= 0x47800000U) half = 0x7c00U;                      // 65536 and more
-    else if (size >= 0x38800000U) half = (size - 0x38000000U + 0xfffU + ((size >> 13) & 1U)) >> 13;  // a carry reaches infinity by itself
-    else half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) + 0.5F) - 0x3f000000U;       // subnormal: 0.5's last place is 2^-24
+    if (size > 0x7f800000U)
+      half = 0x7e00U | ((size >> 13) & 0x3ffU);  // NaN, made quiet
+    else if (size >= 0x47800000U)
+      half = 0x7c00U;  // 65536 and more
+    else if (size >= 0x38800000U)
+      half = (size - 0x38000000U + 0xfffU + ((size >> 13) & 1U)) >> 13;  // a carry reaches infinity by itself
+    else
+      half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) + 0.5F) - 0x3f000000U;  // subnormal: 0.5's last place is 2^-24
     return static_cast<std::uint16_t>(sign | half);
   }
 
@@ -49,6 +53,7 @@ class float16 {
   std::uint16_t bits_;
 };
 
-template <> inline constexpr ElementType element_type_of<float16> = ElementType::f16;
+template <>
+inline constexpr ElementType element_type_of<float16> = ElementType::f16;
 
 }  // namespace weft

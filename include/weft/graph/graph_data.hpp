@@ -49,17 +49,30 @@ struct OpSite {
 struct FrameSite {
   Index count = 1;  // repetitions
   int first_op = 0, num_ops = 0, first_leaf = 0, num_leaves = 0, first_tensor = 0, num_tensors = 0;
-  int output = 0;                                   // tensor 0 is the input
-  Index parameter_elems = 0, buffer_elems = 0;      // of one repetition, with alignment
+  int output = 0;                               // tensor 0 is the input
+  Index parameter_elems = 0, buffer_elems = 0;  // of one repetition, with alignment
   Index first_parameter_elem = 0, first_buffer_elem = 0;
   Index first_unit = 0;  // a unit is one repetition of a frame
 };
 
-enum class GraphRule : char { none, shape_meets, residual_matches, sum_matches, concat_matches, repeat_matches, tie_owner, tie_extents, tie_repeat, layer_options, not_a_layer, empty };
+enum class GraphRule : char {
+  none,
+  shape_meets,
+  residual_matches,
+  sum_matches,
+  concat_matches,
+  repeat_matches,
+  tie_owner,
+  tie_extents,
+  tie_repeat,
+  layer_options,
+  not_a_layer,
+  empty
+};
 
 struct GraphFault {
   GraphRule rule = GraphRule::none;
-  int leaf = 0;         // the layer at which it shows
+  int leaf = 0;  // the layer at which it shows
   Features given{}, wanted{};
 };
 
@@ -88,37 +101,35 @@ struct GraphData {
     }
     return total;
   }
-  constexpr const FrameSite& frame_of(const ParameterSite& site) const {
-    return frames[std::size_t(leaves[std::size_t(site.leaf)].frame)];
-  }
+  constexpr const FrameSite& frame_of(const ParameterSite& site) const { return frames[std::size_t(leaves[std::size_t(site.leaf)].frame)]; }
   // Where a parameter of a repetition starts in its arena.
   constexpr Index first_elem(int parameter, Index repetition) const {
     const ParameterSite& owner = parameters[std::size_t(parameters[std::size_t(parameter)].owner)];
     const FrameSite& frame = frame_of(owner);
     const bool buffer = owner.facts.kind == ParameterKind::buffer;
     const Index own = frame.count == 1 ? 0 : repetition;
-    return (buffer ? frame.first_buffer_elem + own * frame.buffer_elems : frame.first_parameter_elem + own * frame.parameter_elems) + owner.offset;
+    return (buffer ? frame.first_buffer_elem + own * frame.buffer_elems : frame.first_parameter_elem + own * frame.parameter_elems) +
+           owner.offset;
   }
 };
 
 inline std::string path_text(const PathPiece& piece, Index repetition) {
-  return piece.kind == PathPiece::Kind::name ? std::string(piece.text) : std::to_string(piece.kind == PathPiece::Kind::number ? piece.number : repetition);
+  return piece.kind == PathPiece::Kind::name ? std::string(piece.text)
+                                             : std::to_string(piece.kind == PathPiece::Kind::number ? piece.number : repetition);
 }
 
 // "blocks.3.attention.qkv.weight"
 inline std::string path_of(const GraphData& graph, int parameter, Index repetition) {
   const ParameterSite& site = graph.parameters[std::size_t(parameter)];
   std::string text;
-  for (const PathPiece& piece : graph.leaves[std::size_t(site.leaf)].path)
-    text += path_text(piece, repetition) + ".";
+  for (const PathPiece& piece : graph.leaves[std::size_t(site.leaf)].path) text += path_text(piece, repetition) + ".";
   return text + site.facts.name;
 }
 
 // The path of a layer, without a parameter's name.
 inline std::string path_of_leaf(const GraphData& graph, int leaf, Index repetition) {
   std::string text;
-  for (const PathPiece& piece : graph.leaves[std::size_t(leaf)].path)
-    text += (text.empty() ? "" : ".") + path_text(piece, repetition);
+  for (const PathPiece& piece : graph.leaves[std::size_t(leaf)].path) text += (text.empty() ? "" : ".") + path_text(piece, repetition);
   return text + " (" + graph.leaves[std::size_t(leaf)].name + ")";
 }
 

@@ -48,7 +48,8 @@ class GraphBuilder {
     frame.num_ops = int(graph.ops.size()) - frame.first_op;
     frame.num_leaves = int(graph.leaves.size()) - frame.first_leaf;
     frame.num_tensors = int(graph.tensors.size()) - frame.first_tensor;
-    if (frame.count > 1 && features(output) != features(0)) fail(GraphRule::repeat_matches, int(graph.leaves.size()) - 1, features(output), features(0));
+    if (frame.count > 1 && features(output) != features(0))
+      fail(GraphRule::repeat_matches, int(graph.leaves.size()) - 1, features(output), features(0));
     graph.output = features(output);
     graph.parameter_elems += frame.count * frame.parameter_elems;
     graph.buffer_elems += frame.count * frame.buffer_elems;
@@ -95,11 +96,15 @@ class GraphBuilder {
       }
     }
     const Features out = L::output(in);
-    LeafSite site{L::name, L::version, int(graph.frames.size()) - 1, int(graph.ops.size()), in, out, {}, path, int(graph.parameters.size())};
-    if (out.valid()) site.facts = L::facts(in, sequence);
-    else fail(GraphRule::shape_meets, index, in, wanted_by<L>());
+    LeafSite site{L::name, L::version, int(graph.frames.size()) - 1, int(graph.ops.size()), in, out,
+                  {},      path,       int(graph.parameters.size())};
+    if (out.valid())
+      site.facts = L::facts(in, sequence);
+    else
+      fail(GraphRule::shape_meets, index, in, wanted_by<L>());
     if constexpr (requires { L::longest_sequence; })
-      graph.longest_sequence = graph.longest_sequence == 0 || L::longest_sequence < graph.longest_sequence ? L::longest_sequence : graph.longest_sequence;
+      graph.longest_sequence =
+          graph.longest_sequence == 0 || L::longest_sequence < graph.longest_sequence ? L::longest_sequence : graph.longest_sequence;
     graph.leaves.push_back(site);
     FrameSite& frame = graph.frames.back();
     for (const ParameterFacts& facts : site.facts.parameters) {
@@ -121,9 +126,11 @@ class GraphBuilder {
       if (matches(i, owner)) found = graph.parameters[std::size_t(i)].owner;
     if (found < 0) return fail(GraphRule::tie_owner, int(graph.leaves.size()) - 1, {}, {});
     ParameterSite &mine = graph.parameters[std::size_t(own)], &other = graph.parameters[std::size_t(found)];
-    if (mine.facts.extents != other.facts.extents) return fail(GraphRule::tie_extents, int(graph.leaves.size()) - 1, in_features(mine), in_features(other));
+    if (mine.facts.extents != other.facts.extents)
+      return fail(GraphRule::tie_extents, int(graph.leaves.size()) - 1, in_features(mine), in_features(other));
     const int frame = graph.leaves[std::size_t(other.leaf)].frame;
-    if (graph.frames[std::size_t(frame)].count > 1 && frame != site.frame) return fail(GraphRule::tie_repeat, int(graph.leaves.size()) - 1, {}, {});
+    if (graph.frames[std::size_t(frame)].count > 1 && frame != site.frame)
+      return fail(GraphRule::tie_repeat, int(graph.leaves.size()) - 1, {}, {});
     const Index given_back = round_up(mine.facts.elems(), parameter_alignment_elems);
     graph.frames.back().parameter_elems -= given_back;
     mine.owner = found;
@@ -134,8 +141,10 @@ class GraphBuilder {
  private:
   template <class L>
   static constexpr Features wanted_by() {
-    if constexpr (requires { L::input; }) return L::input;
-    else return {};
+    if constexpr (requires { L::input; })
+      return L::input;
+    else
+      return {};
   }
   static constexpr Features in_features(const ParameterSite& site) {
     return {site.facts.extents.size() > 0 ? site.facts.extents[0] : 1, site.facts.extents.size() > 1 ? site.facts.extents[1] : 1};
@@ -163,9 +172,13 @@ class GraphBuilder {
 // ── one specialisation per kind of node: its leaves, and how it is written into the open frame ──
 
 template <class Node>
-concept NamedNode = requires { typename Node::NamedNode; };
+concept NamedNode = requires {
+  typename Node::NamedNode;
+};
 template <class Node>
-concept TiedNode = requires { typename Node::TiedLayer; };
+concept TiedNode = requires {
+  typename Node::TiedLayer;
+};
 
 template <class Node>
 struct Lower {  // a layer
@@ -203,7 +216,9 @@ struct Lower<Input<C, H, W>> {
 
 // Nodes that take the name of a Named around them for themselves: layers, and Repeat.
 template <class Node>
-concept TakesName = requires(GraphBuilder& builder) { Lower<Node>::run(builder, 0, true); };
+concept TakesName = requires(GraphBuilder& builder) {
+  Lower<Node>::run(builder, 0, true);
+};
 
 template <NamedNode Node>
 struct Lower<Node> {
@@ -211,8 +226,10 @@ struct Lower<Node> {
   using Leaves = typename Lower<Inner>::Leaves;
   static constexpr int run(GraphBuilder& builder, int input) {
     return builder.scope(path_name(Node::node_name), [&] {
-      if constexpr (TakesName<Inner>) return Lower<Inner>::run(builder, input, true);
-      else return Lower<Inner>::run(builder, input);
+      if constexpr (TakesName<Inner>)
+        return Lower<Inner>::run(builder, input, true);
+      else
+        return Lower<Inner>::run(builder, input);
     });
   }
 };
@@ -335,8 +352,10 @@ struct LowerTop<Repeat<N, Nodes...>> {
       builder.close_frame(output);
       return 0;
     };
-    if (named) repetitions();
-    else builder.scope(path_number(builder.next_number++), repetitions);
+    if (named)
+      repetitions();
+    else
+      builder.scope(path_number(builder.next_number++), repetitions);
   }
 };
 template <class Node>
@@ -356,8 +375,10 @@ struct LowerTop<Node> {
     if (builder.failed()) return;
     if constexpr (is_repeat<Inner> || is_sequential<Inner>) {  // these open frames of their own
       builder.scope(path_name(Node::node_name), [&] {
-        if constexpr (is_repeat<Inner>) LowerTop<Inner>::run(builder, true);
-        else LowerTop<Inner>::run(builder);
+        if constexpr (is_repeat<Inner>)
+          LowerTop<Inner>::run(builder, true);
+        else
+          LowerTop<Inner>::run(builder);
         return 0;
       });
     } else {
@@ -371,8 +392,10 @@ struct LowerTop<Node> {
 template <class Node>
 struct NaturalInput {
   static constexpr Features get() {
-    if constexpr (requires { Node::input; }) return Node::input;
-    else return {};
+    if constexpr (requires { Node::input; })
+      return Node::input;
+    else
+      return {};
   }
 };
 template <template <class...> class Many, class First, class... Rest>

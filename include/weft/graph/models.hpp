@@ -25,17 +25,18 @@ template <Number probability>
 using DropoutIfAny = std::conditional_t<probability.value == 0, Sequential<>, Dropout<probability>>;
 
 template <GptOptions o, Bias bias>
-using GptBlock = Sequential<
-    Named<"attention", Residual<Named<"norm", LayerNorm<o.width>>, CausalAttention<o.width, o.heads, o.heads, bias>, DropoutIfAny<o.dropout>>>,
-    Named<"mlp", Residual<Named<"norm", LayerNorm<o.width>>, Named<"up", Linear<o.width, 4 * o.width, bias>>, Gelu,
-                          Named<"down", Linear<4 * o.width, o.width, bias>>, DropoutIfAny<o.dropout>>>>;
+using GptBlock = Sequential<Named<"attention", Residual<Named<"norm", LayerNorm<o.width>>, CausalAttention<o.width, o.heads, o.heads, bias>,
+                                                        DropoutIfAny<o.dropout>>>,
+                            Named<"mlp", Residual<Named<"norm", LayerNorm<o.width>>, Named<"up", Linear<o.width, 4 * o.width, bias>>, Gelu,
+                                                  Named<"down", Linear<4 * o.width, o.width, bias>>, DropoutIfAny<o.dropout>>>>;
 
 // GPT-2 (Radford et al., 2019): learned positions, pre-norm blocks, tanh-GELU. Logits over the vocabulary for every token.
 template <GptOptions o>
-using Gpt = Sequential<Named<"wte", Embedding<o.vocabulary, o.width>>, Named<"wpe", PositionEmbedding<o.sequence, o.width>>, DropoutIfAny<o.dropout>,
-                       Named<"blocks", Repeat<o.layers, GptBlock<o, o.bias ? Bias::yes : Bias::no>>>, Named<"norm", LayerNorm<o.width>>,
-                       Named<"head", std::conditional_t<o.tied, Tied<"wte.table", Linear<o.width, o.vocabulary, Bias::no>>,
-                                                        Linear<o.width, o.vocabulary, Bias::no>>>>;
+using Gpt = Sequential<
+    Named<"wte", Embedding<o.vocabulary, o.width>>, Named<"wpe", PositionEmbedding<o.sequence, o.width>>, DropoutIfAny<o.dropout>,
+    Named<"blocks", Repeat<o.layers, GptBlock<o, o.bias ? Bias::yes : Bias::no>>>, Named<"norm", LayerNorm<o.width>>,
+    Named<"head",
+          std::conditional_t<o.tied, Tied<"wte.table", Linear<o.width, o.vocabulary, Bias::no>>, Linear<o.width, o.vocabulary, Bias::no>>>>;
 
 struct LlamaOptions {
   Index vocabulary = 32000, width = 4096, heads = 32, key_value_heads = 32, hidden = 11008, layers = 32;
@@ -45,10 +46,11 @@ struct LlamaOptions {
 };
 
 template <LlamaOptions o>
-using LlamaBlock = Sequential<
-    Named<"attention", Residual<Named<"norm", RmsNorm<o.width, o.epsilon>>, RotaryAttention<o.width, o.heads, o.key_value_heads, o.rotary_base>>>,
-    Named<"mlp", Residual<Named<"norm", RmsNorm<o.width, o.epsilon>>, Named<"gate_up", Linear<o.width, 2 * o.hidden, Bias::no>>, SwiGlu,
-                          Named<"down", Linear<o.hidden, o.width, Bias::no>>>>>;
+using LlamaBlock =
+    Sequential<Named<"attention", Residual<Named<"norm", RmsNorm<o.width, o.epsilon>>,
+                                           RotaryAttention<o.width, o.heads, o.key_value_heads, o.rotary_base>>>,
+               Named<"mlp", Residual<Named<"norm", RmsNorm<o.width, o.epsilon>>, Named<"gate_up", Linear<o.width, 2 * o.hidden, Bias::no>>,
+                                     SwiGlu, Named<"down", Linear<o.hidden, o.width, Bias::no>>>>>;
 
 // Llama (Touvron et al., arXiv 2302.13971): RMSNorm, rotary positions, SwiGLU, grouped queries.
 template <LlamaOptions o>

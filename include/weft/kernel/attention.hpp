@@ -58,8 +58,8 @@ inline void attention_forward(AttentionSizes sizes, Real scale, const Real* q, I
     for (Index i = 0; i < sizes.queries; ++i) {
       for (Index h = 0; h < sizes.heads; ++h) {
         const Index row = b * sizes.queries + i, first_key = b * kv_batch_stride + h / sizes.group() * D, visible = sizes.visible(i);
-        const Real* const query = q + row * q_row_stride + h * D;     // (D)
-        Real* const out = y + row * y_row_stride + h * D;             // (D)
+        const Real* const query = q + row * q_row_stride + h * D;  // (D)
+        Real* const out = y + row * y_row_stride + h * D;          // (D)
         const auto score = [&](Index j) { return attention_score(D, scale, query, k + first_key + j * kv_row_stride); };
         Real most = -std::numeric_limits<Real>::infinity();
         for (Index j = 0; j < visible; ++j) most = score(j) > most ? score(j) : most;
@@ -102,17 +102,17 @@ inline void attention_backward(AttentionSizes sizes, Real scale, const Real* q, 
     for (Index h = 0; h < sizes.heads; ++h) {
       for (Index i = 0; i < sizes.queries; ++i) {
         const Index row = b * sizes.queries + i, shared = h / sizes.group() * D;
-        const Real* const query = q + row * q_row_stride + h * D;     // (D)
-        const Real* const out = y + row * y_row_stride + h * D;       // (D)
-        const Real* const dout = dy + row * dy_row_stride + h * D;    // (D)
-        Real* const dquery = dq + row * dq_row_stride + h * D;        // (D)
+        const Real* const query = q + row * q_row_stride + h * D;   // (D)
+        const Real* const out = y + row * y_row_stride + h * D;     // (D)
+        const Real* const dout = dy + row * dy_row_stride + h * D;  // (D)
+        Real* const dquery = dq + row * dq_row_stride + h * D;      // (D)
         Real delta = 0;
         for (Index d = 0; d < D; ++d) delta += dout[d] * out[d], dquery[d] = 0;
         for (Index j = 0; j < sizes.visible(i); ++j) {
-          const Real* const key = k + b * kv_batch_stride + j * kv_row_stride + shared;     // (D)
-          const Real* const value = v + b * kv_batch_stride + j * kv_row_stride + shared;   // (D)
-          Real* const dkey = dk + b * dkv_batch_stride + j * dkv_row_stride + shared;       // (D)
-          Real* const dvalue = dv + b * dkv_batch_stride + j * dkv_row_stride + shared;     // (D)
+          const Real* const key = k + b * kv_batch_stride + j * kv_row_stride + shared;    // (D)
+          const Real* const value = v + b * kv_batch_stride + j * kv_row_stride + shared;  // (D)
+          Real* const dkey = dk + b * dkv_batch_stride + j * dkv_row_stride + shared;      // (D)
+          Real* const dvalue = dv + b * dkv_batch_stride + j * dkv_row_stride + shared;    // (D)
           const Real p = std::exp(attention_score(D, scale, query, key) - lse[row * sizes.heads + h]);
           Real dp = 0;
           for (Index d = 0; d < D; ++d) dp += dout[d] * value[d];

@@ -17,7 +17,8 @@ constexpr std::uint32_t dropout_threshold(double probability) {
 // (first_row + r) · width + c: on nothing else, so every split of the batch draws the same mask.
 // Shapes: x, y (rows, width). Requires 0 <= probability < 1. x == y may alias.
 template <class Real>
-inline void dropout_forward(Index rows, Index width, Index first_row, double probability, const random::Stream& stream, const Real* x, Real* y) {
+inline void dropout_forward(Index rows, Index width, Index first_row, double probability, const random::Stream& stream, const Real* x,
+                            Real* y) {
   const random::Words words(stream);
   const std::uint32_t threshold = dropout_threshold(probability);
   const Real scale = Real(1 / (1 - probability));
@@ -29,7 +30,8 @@ inline void dropout_forward(Index rows, Index width, Index first_row, double pro
 
 // The same map: dx = kept ? dy / (1 - probability) : 0, with the mask of the forward pass drawn again. dy == dx may alias.
 template <class Real>
-inline void dropout_backward(Index rows, Index width, Index first_row, double probability, const random::Stream& stream, const Real* dy, Real* dx) {
+inline void dropout_backward(Index rows, Index width, Index first_row, double probability, const random::Stream& stream, const Real* dy,
+                             Real* dx) {
   dropout_forward(rows, width, first_row, probability, stream, dy, dx);
 }
 

@@ -12,8 +12,8 @@ namespace weft::kernel {
 // y = (x - mean) · rstd · gain + shift, with the biased variance: rstd = 1 / √(variance + epsilon).
 // Shapes: x, y (rows, width); gain, shift (width); mean, rstd (rows), kept for backward. x == y may alias.
 template <class Real>
-inline void layer_norm_forward(Index rows, Index width, Real epsilon, const Real* x, const Real* gain, const Real* shift, Real* y, Real* mean,
-                               Real* rstd) {
+inline void layer_norm_forward(Index rows, Index width, Real epsilon, const Real* x, const Real* gain, const Real* shift, Real* y,
+                               Real* mean, Real* rstd) {
   for (Index r = 0; r < rows; ++r) {
     const Real* row = x + r * width;  // (width)
     double sum = 0, square_sum = 0;
@@ -29,8 +29,8 @@ inline void layer_norm_forward(Index rows, Index width, Real epsilon, const Real
 // With x̂ = (x - mean) · rstd and g = dy · gain: dx = rstd · (g - average(g) - x̂ · average(g x̂)), dgain += Σ rows dy x̂, dshift += Σ rows dy.
 // dx is added to if `accumulate`, else overwritten; it may be dy, and null where nobody needs it.
 template <class Real>
-inline void layer_norm_backward(Index rows, Index width, const Real* x, const Real* gain, const Real* mean, const Real* rstd, const Real* dy,
-                                Real* dx, Real* dgain, Real* dshift, bool accumulate) {
+inline void layer_norm_backward(Index rows, Index width, const Real* x, const Real* gain, const Real* mean, const Real* rstd,
+                                const Real* dy, Real* dx, Real* dgain, Real* dshift, bool accumulate) {
   for (Index r = 0; r < rows; ++r) {
     double sum = 0, product_sum = 0;
     for (Index c = 0; c < width; ++c) {

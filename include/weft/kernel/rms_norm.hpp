@@ -24,8 +24,8 @@ inline void rms_norm_forward(Index rows, Index width, Real epsilon, const Real* 
 // With x̂ = x · rstd and g = dy · gain: dx = rstd · (g - x̂ · average(g x̂)), dgain += Σ rows dy x̂.
 // dx is added to if `accumulate`, else overwritten; it may be dy, and null where nobody needs it.
 template <class Real>
-inline void rms_norm_backward(Index rows, Index width, const Real* x, const Real* gain, const Real* rstd, const Real* dy, Real* dx, Real* dgain,
-                              bool accumulate) {
+inline void rms_norm_backward(Index rows, Index width, const Real* x, const Real* gain, const Real* rstd, const Real* dy, Real* dx,
+                              Real* dgain, bool accumulate) {
   for (Index r = 0; r < rows; ++r) {
     double product_sum = 0;
     for (Index c = 0; c < width; ++c) product_sum += double(dy[r * width + c] * gain[c] * (x[r * width + c] * rstd[r]));

@@ -29,7 +29,7 @@ inline void rotate_pairs(Index batch, Index sequence, Index past, Index heads, I
   for (Index b = 0; b < batch; ++b) {
     for (Index s = 0; s < sequence; ++s) {
       for (Index h = 0; h < heads; ++h) {
-        Real* const head = x + (b * sequence + s) * row_stride + h * head_size;   // (D)
+        Real* const head = x + (b * sequence + s) * row_stride + h * head_size;  // (D)
         for (Index i = 0; i < half; ++i) {
           const double angle = double(past + s) * rotary_frequency(i, head_size, theta);
           const Real cosine = Real(std::cos(angle)), sine = Real(direction * std::sin(angle)), first = head[i], second = head[i + half];

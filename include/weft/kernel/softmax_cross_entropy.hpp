@@ -13,9 +13,9 @@ namespace weft::kernel {
 // dlogits = scale · (p - q). Rows whose target is `ignored` add nothing and get 0.
 // Shapes: logits, dlogits (rows, classes); targets (rows), each `ignored` or within [0, classes).
 // dlogits may be logits, and null where only the loss is wanted. Finite logits of any size give finite results: the largest of the row is
-// subtracted first. A logit of -infinity is a class that cannot be: p = 0, and it must not be the target (loss infinity) unless that is meant;
-// with smoothing > 0 the loss is infinite. A row of nothing but -infinity, or with +infinity or NaN, gives NaN.
-// Source: label smoothing as in C. Szegedy et al., arXiv 1512.00567.
+// subtracted first. A logit of -infinity is a class that cannot be: p = 0, and it must not be the target (loss infinity) unless that is
+// meant; with smoothing > 0 the loss is infinite. A row of nothing but -infinity, or with +infinity or NaN, gives NaN. Source: label
+// smoothing as in C. Szegedy et al., arXiv 1512.00567.
 template <class Real>
 inline LossSum softmax_cross_entropy(Index rows, Index classes, const Real* logits, const std::int32_t* targets, std::int32_t ignored,
                                      Real smoothing, Real scale, Real* dlogits) {

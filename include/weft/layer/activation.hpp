@@ -24,7 +24,9 @@ struct Relu : ElementwiseLayer {
     return facts;
   }
   template <class Context>
-  static void forward(Context& context) { context.kernels().relu_forward(context.input_elems(), context.input(), context.output()); }
+  static void forward(Context& context) {
+    context.kernels().relu_forward(context.input_elems(), context.input(), context.output());
+  }
   template <class Context>
   static void backward(Context& context) {
     if (context.input_gradient())
@@ -45,7 +47,9 @@ struct Silu : ElementwiseLayer {
     return facts;
   }
   template <class Context>
-  static void forward(Context& context) { context.kernels().silu_forward(context.input_elems(), context.input(), context.output()); }
+  static void forward(Context& context) {
+    context.kernels().silu_forward(context.input_elems(), context.input(), context.output());
+  }
   template <class Context>
   static void backward(Context& context) {
     if (context.input_gradient())
@@ -70,8 +74,10 @@ struct BasicGelu : ElementwiseLayer {
   }
   template <class Context>
   static void forward(Context& context) {
-    if constexpr (form == GeluForm::tanh) context.kernels().gelu_tanh_forward(context.input_elems(), context.input(), context.output());
-    else context.kernels().gelu_erf_forward(context.input_elems(), context.input(), context.output());
+    if constexpr (form == GeluForm::tanh)
+      context.kernels().gelu_tanh_forward(context.input_elems(), context.input(), context.output());
+    else
+      context.kernels().gelu_erf_forward(context.input_elems(), context.input(), context.output());
   }
   template <class Context>
   static void backward(Context& context) {

@@ -26,7 +26,8 @@ struct Attention {
   static constexpr int version = 1;
   static constexpr Features input{options.packed_width()};
 
-  static constexpr bool valid = options.heads > 0 && options.key_value_heads > 0 && options.head_size > 0 && options.heads % options.key_value_heads == 0;
+  static constexpr bool valid =
+      options.heads > 0 && options.key_value_heads > 0 && options.head_size > 0 && options.heads % options.key_value_heads == 0;
   static constexpr bool explain() {
     static_assert(options.heads > 0 && options.key_value_heads > 0 && options.head_size > 0,
                   "weft[attention.extent]: heads, key/value heads and head size must be at least 1");
@@ -35,9 +36,7 @@ struct Attention {
     return true;
   }
 
-  static constexpr Features output(Features in) {
-    return in == input ? Features{options.query_width()} : Features{};
-  }
+  static constexpr Features output(Features in) { return in == input ? Features{options.query_width()} : Features{}; }
 
   static constexpr LayerFacts facts(Features, Index sequence) {
     LayerFacts facts;
@@ -64,8 +63,8 @@ struct Attention {
       key = context.cache(), value = key + width, row_stride = 2 * width;
     }
     context.kernels().attention_forward(context.attention_sizes(options), context.real(1 / square_root(double(options.head_size))), x,
-                                        options.packed_width(), key, value, row_stride, batch_stride, context.output(), options.query_width(),
-                                        context.cache() ? nullptr : context.saved(0), context.scratch());
+                                        options.packed_width(), key, value, row_stride, batch_stride, context.output(),
+                                        options.query_width(), context.cache() ? nullptr : context.saved(0), context.scratch());
   }
 
   template <class Context>
@@ -74,10 +73,10 @@ struct Attention {
     const auto* x = context.input();
     auto* dx = context.input_gradient();
     if (!dx) return;
-    context.kernels().attention_backward(context.attention_sizes(options), context.real(1 / square_root(double(options.head_size))), x, width, x + q,
-                                         x + q + kv, width, context.sequence() * width, context.output_value(), q, context.saved(0),
-                                         context.output_gradient(), q, dx, width, dx + q, dx + q + kv, width, context.sequence() * width,
-                                         context.scratch());
+    context.kernels().attention_backward(context.attention_sizes(options), context.real(1 / square_root(double(options.head_size))), x,
+                                         width, x + q, x + q + kv, width, context.sequence() * width, context.output_value(), q,
+                                         context.saved(0), context.output_gradient(), q, dx, width, dx + q, dx + q + kv, width,
+                                         context.sequence() * width, context.scratch());
   }
 };
 
@@ -91,14 +90,11 @@ struct Rotary {
 
   static constexpr bool valid = options.head_size % 2 == 0;
   static constexpr bool explain() {
-    static_assert(options.head_size % 2 == 0,
-                  "weft[rotary.head_size]: rotary positions turn pairs; the head size must be even");
+    static_assert(options.head_size % 2 == 0, "weft[rotary.head_size]: rotary positions turn pairs; the head size must be even");
     return true;
   }
 
-  static constexpr Features output(Features in) {
-    return in == input ? in : Features{};
-  }
+  static constexpr Features output(Features in) { return in == input ? in : Features{}; }
 
   static constexpr LayerFacts facts(Features, Index) {
     LayerFacts facts;
@@ -110,15 +106,15 @@ struct Rotary {
   template <class Context>
   static void forward(Context& context) {
     context.pass_value();
-    context.kernels().rotary_forward(context.batch(), context.sequence(), context.past(), options.heads + options.key_value_heads, options.head_size,
-                                     options.packed_width(), base.value, context.output());
+    context.kernels().rotary_forward(context.batch(), context.sequence(), context.past(), options.heads + options.key_value_heads,
+                                     options.head_size, options.packed_width(), base.value, context.output());
   }
   template <class Context>
   static void backward(Context& context) {
     if (!context.input_gradient()) return;
     context.pass_gradient();
-    context.kernels().rotary_backward(context.batch(), context.sequence(), context.past(), options.heads + options.key_value_heads, options.head_size,
-                                      options.packed_width(), base.value, context.input_gradient());
+    context.kernels().rotary_backward(context.batch(), context.sequence(), context.past(), options.heads + options.key_value_heads,
+                                      options.head_size, options.packed_width(), base.value, context.input_gradient());
   }
 };
 

@@ -43,16 +43,18 @@ struct BatchNorm2d {
   template <class Context>
   static void joined(Context& context) {  // once a step, after the sums of all ranks and micro-batches have met
     context.kernels().batch_norm2d_finish(C, context.join_rows() * double(Context::in.plane()), context.join_sums(), options.epsilon,
-                                          options.momentum, context.step_state(), context.step_state() + C, context.buffer(2), context.buffer(3));
+                                          options.momentum, context.step_state(), context.step_state() + C, context.buffer(2),
+                                          context.buffer(3));
   }
   template <class Context>
   static void forward(Context& context) {
     if (context.training())
-      context.kernels().batch_norm2d_forward(context.rows(), C, Context::in.plane(), context.input(), context.step_state(), context.step_state() + C,
-                                             context.parameter(0), context.parameter(1), context.output());
+      context.kernels().batch_norm2d_forward(context.rows(), C, Context::in.plane(), context.input(), context.step_state(),
+                                             context.step_state() + C, context.parameter(0), context.parameter(1), context.output());
     else
-      context.kernels().batch_norm2d_evaluate(context.rows(), C, Context::in.plane(), context.input(), context.parameter(2), context.parameter(3),
-                                              options.epsilon, context.parameter(0), context.parameter(1), context.output());
+      context.kernels().batch_norm2d_evaluate(context.rows(), C, Context::in.plane(), context.input(), context.parameter(2),
+                                              context.parameter(3), options.epsilon, context.parameter(0), context.parameter(1),
+                                              context.output());
   }
   template <class Context>
   static void backward_statistics(Context& context) {
@@ -63,9 +65,9 @@ struct BatchNorm2d {
   template <class Context>
   static void backward(Context& context) {
     if (context.input_gradient())
-      context.kernels().batch_norm2d_backward(context.rows(), C, Context::in.plane(), context.input(), context.step_state(),
-                                              context.step_state() + C, context.parameter(0), context.output_gradient(), context.join_sums(),
-                                              context.join_rows() * double(Context::in.plane()), context.input_gradient());
+      context.kernels().batch_norm2d_backward(
+          context.rows(), C, Context::in.plane(), context.input(), context.step_state(), context.step_state() + C, context.parameter(0),
+          context.output_gradient(), context.join_sums(), context.join_rows() * double(Context::in.plane()), context.input_gradient());
   }
 };
 

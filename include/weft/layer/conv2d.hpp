@@ -23,7 +23,8 @@ struct Conv2d {
   static constexpr Conv2dSizes sizes(Features in) {
     return {C, K, in.height, in.width, options.kernel, options.kernel, options.stride, options.padding, options.dilation, options.groups};
   }
-  static constexpr bool valid = options.groups > 0 && C % options.groups == 0 && K % options.groups == 0 && options.kernel > 0 && options.stride > 0 && options.dilation > 0 && options.padding >= 0;
+  static constexpr bool valid = options.groups > 0 && C % options.groups == 0 && K % options.groups == 0 && options.kernel > 0 &&
+                                options.stride > 0 && options.dilation > 0 && options.padding >= 0;
   static constexpr bool explain() {
     static_assert(options.groups > 0 && C % options.groups == 0 && K % options.groups == 0,
                   "weft[conv2d.groups]: the groups must divide the channels in and out; change groups, C or K");
@@ -34,7 +35,9 @@ struct Conv2d {
 
   static constexpr Features output(Features in) {
     const Index reach = options.dilation * (options.kernel - 1) + 1;
-    if (in.element != Element::real || in.channels != C || in.height + 2 * options.padding < reach || in.width + 2 * options.padding < reach) return {};
+    if (in.element != Element::real || in.channels != C || in.height + 2 * options.padding < reach ||
+        in.width + 2 * options.padding < reach)
+      return {};
     return {K, sizes(in).out_height(), sizes(in).out_width()};
   }
   static constexpr LayerFacts facts(Features in, Index) {
@@ -56,8 +59,8 @@ struct Conv2d {
   }
   template <class Context>
   static void backward(Context& context) {
-    context.kernels().conv2d_backward_weight(context.rows(), sizes(Context::in), context.input(), context.output_gradient(), context.gradient(0),
-                                             context.gradient_if(options.bias, 1), context.scratch());
+    context.kernels().conv2d_backward_weight(context.rows(), sizes(Context::in), context.input(), context.output_gradient(),
+                                             context.gradient(0), context.gradient_if(options.bias, 1), context.scratch());
     if (context.input_gradient())
       context.kernels().conv2d_backward_input(context.rows(), sizes(Context::in), context.output_gradient(), context.parameter(0),
                                               context.input_gradient(), context.scratch());

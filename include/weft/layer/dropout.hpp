@@ -15,14 +15,11 @@ struct Dropout : ElementwiseLayer {
 
   static constexpr bool valid = probability.value >= 0 && probability.value < 1;
   static constexpr bool explain() {
-    static_assert(probability.value >= 0 && probability.value < 1,
-                  "weft[dropout.probability]: Dropout<p> needs 0 <= p < 1; use another p");
+    static_assert(probability.value >= 0 && probability.value < 1, "weft[dropout.probability]: Dropout<p> needs 0 <= p < 1; use another p");
     return true;
   }
 
-  static constexpr Features output(Features in) {
-    return ElementwiseLayer::output(in);
-  }
+  static constexpr Features output(Features in) { return ElementwiseLayer::output(in); }
 
   static constexpr LayerFacts facts(Features in, Index) {
     LayerFacts facts;
@@ -34,8 +31,8 @@ struct Dropout : ElementwiseLayer {
   template <class Context>
   static void forward(Context& context) {
     if (probability.value > 0 && context.training())
-      context.kernels().dropout_forward(context.rows(), context.input_features(), context.first_row(), probability.value, context.dropout_stream(),
-                                        context.input(), context.output());
+      context.kernels().dropout_forward(context.rows(), context.input_features(), context.first_row(), probability.value,
+                                        context.dropout_stream(), context.input(), context.output());
     else
       context.pass_value();
   }
@@ -44,8 +41,8 @@ struct Dropout : ElementwiseLayer {
   static void backward(Context& context) {
     if (!context.input_gradient()) return;
     if (probability.value > 0)
-      context.kernels().dropout_backward(context.rows(), context.input_features(), context.first_row(), probability.value, context.dropout_stream(),
-                                         context.output_gradient(), context.input_gradient());
+      context.kernels().dropout_backward(context.rows(), context.input_features(), context.first_row(), probability.value,
+                                         context.dropout_stream(), context.output_gradient(), context.input_gradient());
     else
       context.pass_gradient();
   }

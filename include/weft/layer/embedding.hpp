@@ -15,14 +15,11 @@ struct Embedding {
 
   static constexpr bool valid = V > 0 && C > 0;
   static constexpr bool explain() {
-    static_assert(V > 0 && C > 0,
-                  "weft[embedding.extent]: Embedding<V, C> needs a vocabulary and features; V and C must be at least 1");
+    static_assert(V > 0 && C > 0, "weft[embedding.extent]: Embedding<V, C> needs a vocabulary and features; V and C must be at least 1");
     return true;
   }
 
-  static constexpr Features output(Features in) {
-    return in == token_features ? Features{C} : Features{};
-  }
+  static constexpr Features output(Features in) { return in == token_features ? Features{C} : Features{}; }
 
   static constexpr LayerFacts facts(Features, Index) {
     LayerFacts facts;
@@ -59,9 +56,7 @@ struct PositionEmbedding {
     return true;
   }
 
-  static constexpr Features output(Features in) {
-    return in == Features{C} ? in : Features{};
-  }
+  static constexpr Features output(Features in) { return in == Features{C} ? in : Features{}; }
 
   static constexpr LayerFacts facts(Features, Index) {
     LayerFacts facts;
@@ -74,7 +69,8 @@ struct PositionEmbedding {
 
   template <class Context>
   static void forward(Context& context) {
-    context.kernels().position_forward(context.batch(), context.sequence(), context.past(), C, context.input(), context.parameter(0), context.output());
+    context.kernels().position_forward(context.batch(), context.sequence(), context.past(), C, context.input(), context.parameter(0),
+                                       context.output());
   }
 
   template <class Context>

@@ -9,7 +9,8 @@
 //   template <class Context> static void backward(Context&);
 // Options that make no sense: `static constexpr bool valid`, and `static constexpr bool explain()` with a static_assert for every rule.
 // A layer whose facts join micro-batches also has statistics(Context&), joined(Context&), backward_statistics(Context&).
-// And, where it has only one fitting input, `static constexpr Features input` (used in messages, and as the model's input when it is first).
+// And, where it has only one fitting input, `static constexpr Features input` (used in messages, and as the model's input when it is
+// first).
 #pragma once
 
 #include "weft/base/fixed_vector.hpp"
@@ -40,7 +41,8 @@ struct ParameterFacts {
   }
 };
 
-constexpr ParameterFacts parameter(const char* name, ParameterKind kind, InitialValue initial, Index a, Index b = -1, Index c = -1, Index d = -1) {
+constexpr ParameterFacts parameter(const char* name, ParameterKind kind, InitialValue initial, Index a, Index b = -1, Index c = -1,
+                                   Index d = -1) {
   ParameterFacts facts{name, {}, kind, initial};
   for (Index extent : {a, b, c, d})
     if (extent >= 0) facts.extents.push(extent);
@@ -74,9 +76,9 @@ struct LayerFacts {
   bool adds_input_gradient = false;                // backward can add to dx (context.accumulates())
   bool passes = false;                             // output is the input, in other features: no work, no copy
   bool reports_touched = false;                    // which parameters took part depends on the data: the layer calls context.touch(i)
-  Index join_elems = 0;      // > 0: micro-batches join here: so many doubles are summed over the global batch, forward and again backward
-  Index step_elems = 0;      // elements that live for a step, shared by its micro-batches (what was computed from the joined sums)
-  Index cache_elems_per_row = 0;                   // generation: what is kept of every past token
+  Index join_elems = 0;  // > 0: micro-batches join here: so many doubles are summed over the global batch, forward and again backward
+  Index step_elems = 0;  // elements that live for a step, shared by its micro-batches (what was computed from the joined sums)
+  Index cache_elems_per_row = 0;  // generation: what is kept of every past token
   double forward_flops_per_row = 0, backward_flops_per_row = 0;
 };
 

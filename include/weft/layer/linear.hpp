@@ -18,8 +18,7 @@ struct Linear {
 
   static constexpr bool valid = C > 0 && K > 0;
   static constexpr bool explain() {
-    static_assert(C > 0 && K > 0,
-                  "weft[linear.extent]: Linear<C, K> needs features in and out; C and K must be at least 1");
+    static_assert(C > 0 && K > 0, "weft[linear.extent]: Linear<C, K> needs features in and out; C and K must be at least 1");
     return true;
   }
 
@@ -41,8 +40,8 @@ struct Linear {
 
   template <class Context>
   static void forward(Context& context) {
-    context.kernels().linear_forward(context.rows(), C, K, context.input(), context.parameter(0), context.parameter_if(bias == Bias::yes, 1),
-                                     context.residual(), context.output(), context.scratch());
+    context.kernels().linear_forward(context.rows(), C, K, context.input(), context.parameter(0),
+                                     context.parameter_if(bias == Bias::yes, 1), context.residual(), context.output(), context.scratch());
   }
 
   template <class Context>
@@ -50,8 +49,8 @@ struct Linear {
     context.kernels().linear_backward_weight(context.rows(), C, K, context.input(), context.output_gradient(), context.gradient(0),
                                              context.gradient_if(bias == Bias::yes, 1), context.scratch());
     if (context.input_gradient())
-      context.kernels().linear_backward_input(context.rows(), C, K, context.output_gradient(), context.parameter(0), context.input_gradient(),
-                                              context.accumulates(), context.scratch());
+      context.kernels().linear_backward_input(context.rows(), C, K, context.output_gradient(), context.parameter(0),
+                                              context.input_gradient(), context.accumulates(), context.scratch());
   }
 };
 

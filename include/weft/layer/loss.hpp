@@ -32,9 +32,9 @@ struct SoftmaxCrossEntropy {
   static auto run(Context& context) {
     const Index bad = context.first_bad_target(options.ignored);
     if (bad >= 0) context.refuse_target(bad);
-    return context.kernels().softmax_cross_entropy(context.rows(), context.output_features(), context.output_value(), context.integer_targets(),
-                                                   options.ignored, context.real(options.label_smoothing.value), context.scale(),
-                                                   context.output_gradient());
+    return context.kernels().softmax_cross_entropy(context.rows(), context.output_features(), context.output_value(),
+                                                   context.integer_targets(), options.ignored, context.real(options.label_smoothing.value),
+                                                   context.scale(), context.output_gradient());
   }
 };
 

@@ -31,8 +31,8 @@ struct LayerNorm {
 
   template <class Context>
   static void forward(Context& context) {
-    context.kernels().layer_norm_forward(context.rows(), C, context.real(epsilon.value), context.input(), context.parameter(0), context.parameter(1),
-                                         context.output(), context.saved(0), context.saved(1));
+    context.kernels().layer_norm_forward(context.rows(), C, context.real(epsilon.value), context.input(), context.parameter(0),
+                                         context.parameter(1), context.output(), context.saved(0), context.saved(1));
   }
 
   template <class Context>
@@ -65,14 +65,14 @@ struct RmsNorm {
 
   template <class Context>
   static void forward(Context& context) {
-    context.kernels().rms_norm_forward(context.rows(), C, context.real(epsilon.value), context.input(), context.parameter(0), context.output(),
-                                       context.saved(0));
+    context.kernels().rms_norm_forward(context.rows(), C, context.real(epsilon.value), context.input(), context.parameter(0),
+                                       context.output(), context.saved(0));
   }
 
   template <class Context>
   static void backward(Context& context) {
-    context.kernels().rms_norm_backward(context.rows(), C, context.input(), context.parameter(0), context.saved(0), context.output_gradient(),
-                                        context.input_gradient(), context.gradient(0), context.accumulates());
+    context.kernels().rms_norm_backward(context.rows(), C, context.input(), context.parameter(0), context.saved(0),
+                                        context.output_gradient(), context.input_gradient(), context.gradient(0), context.accumulates());
   }
 };
 

@@ -14,19 +14,20 @@ struct Pool2dOptions {
 // What both kinds of pooling share. Shapes: x (B, C, H, W), y (B, C, H', W'), H' = (H + 2·padding - kernel) / stride + 1.
 template <Pool2dOptions options>
 struct Pool2dLayer {
-
-  static constexpr Pool2dSizes sizes(Features in) { return {in.channels, in.height, in.width, options.kernel, options.stride, options.padding}; }
+  static constexpr Pool2dSizes sizes(Features in) {
+    return {in.channels, in.height, in.width, options.kernel, options.stride, options.padding};
+  }
   static constexpr bool valid = options.kernel > 0 && options.stride > 0 && options.padding >= 0 && 2 * options.padding <= options.kernel;
   static constexpr bool explain() {
-    static_assert(options.kernel > 0 && options.stride > 0,
-                  "weft[pool2d.options]: kernel and stride must be at least 1");
+    static_assert(options.kernel > 0 && options.stride > 0, "weft[pool2d.options]: kernel and stride must be at least 1");
     static_assert(options.padding >= 0 && 2 * options.padding <= options.kernel,
                   "weft[pool2d.padding]: padding is at most half the kernel");
     return true;
   }
 
   static constexpr Features output(Features in) {
-    if (in.element != Element::real || in.height + 2 * options.padding < options.kernel || in.width + 2 * options.padding < options.kernel) return {};
+    if (in.element != Element::real || in.height + 2 * options.padding < options.kernel || in.width + 2 * options.padding < options.kernel)
+      return {};
     return {in.channels, sizes(in).out_height(), sizes(in).out_width()};
   }
 };
@@ -91,9 +92,13 @@ struct Flatten {
     return facts;
   }
   template <class Context>
-  static void forward(Context& context) { context.pass_value(); }
+  static void forward(Context& context) {
+    context.pass_value();
+  }
   template <class Context>
-  static void backward(Context& context) { context.pass_gradient(); }
+  static void backward(Context& context) {
+    context.pass_gradient();
+  }
 };
 
 }  // namespace weft

@@ -11,7 +11,16 @@
 namespace weft {
 
 enum class Operation : std::uint8_t {
-  barrier, broadcast, reduce, all_reduce, reduce_scatter, all_gather, all_to_all, send, receive, split
+  barrier,
+  broadcast,
+  reduce,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  send,
+  receive,
+  split
 };
 
 enum class Reduction : std::uint8_t { sum, product, minimum, maximum, average };
@@ -57,7 +66,7 @@ struct CallRecord {
   Operation operation = Operation::barrier;
   ElementType type = ElementType::none;
   Reduction reduction = Reduction::sum;
-  int peer = -1;         // the root, or the other side of a message; a rank of the communicator
+  int peer = -1;  // the root, or the other side of a message; a rank of the communicator
   Index count = 0;
   Index tag = 0;         // which thing is exchanged (a bucket, a parameter), where the caller says so; compared among ranks
   int communicator = 0;  // which communicator, numbered by its owner; not compared among ranks

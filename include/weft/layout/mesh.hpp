@@ -74,6 +74,8 @@ struct Mesh : Axes... {
 
 // mesh(DataParallel{.ranks = 4}); mesh() is one rank.
 template <MeshAxis... Axes>
-constexpr Mesh<Axes...> mesh(Axes... axes) { return Mesh<Axes...>{axes...}; }
+constexpr Mesh<Axes...> mesh(Axes... axes) {
+  return Mesh<Axes...>{axes...};
+}
 
 }  // namespace weft

@@ -24,7 +24,7 @@ class LeafContext {
   Index rows() const { return call_.leading.rows(); }  // batch · sequence
   Index batch() const { return call_.leading.batch; }
   Index sequence() const { return call_.leading.sequence; }
-  Index past() const { return call_.leading.past; }  // tokens before the first one (generation)
+  Index past() const { return call_.leading.past; }    // tokens before the first one (generation)
   Index first_row() const { return call_.first_row; }  // of row 0, in the global batch
   static constexpr Index input_features() { return in.elems(); }
   static constexpr Index output_features() { return out.elems(); }
@@ -34,23 +34,23 @@ class LeafContext {
   static constexpr Real real(double value) { return Real(value); }
 
   // ── forward ──
-  const Real* input() const { return static_cast<const Real*>(call_.input); }                       // (rows, in)
-  const std::int32_t* tokens() const { return static_cast<const std::int32_t*>(call_.input); }      // (rows), where the input is tokens
-  Real* output() const { return call_.output; }                                                     // (rows, out)
-  const Real* residual() const { return call_.residual; }                                           // (rows, out) or null: to be added
+  const Real* input() const { return static_cast<const Real*>(call_.input); }                   // (rows, in)
+  const std::int32_t* tokens() const { return static_cast<const std::int32_t*>(call_.input); }  // (rows), where the input is tokens
+  Real* output() const { return call_.output; }                                                 // (rows, out)
+  const Real* residual() const { return call_.residual; }                                       // (rows, out) or null: to be added
   const Real* parameter(int i) const { return call_.parameters[i]; }
   const Real* parameter_if(bool there, int i) const { return there ? call_.parameters[i] : nullptr; }
-  Real* buffer(int i) const { return call_.parameters[i]; }                                         // state that forward may change
+  Real* buffer(int i) const { return call_.parameters[i]; }  // state that forward may change
   Real* saved(int i) const { return reinterpret_cast<Real*>(call_.saved[i]); }
   std::int32_t* saved_integers(int i) const { return reinterpret_cast<std::int32_t*>(call_.saved[i]); }
   kernel::Scratch scratch() const { return call_.scratch; }
 
   // ── backward ──
-  const Real* output_value() const { return call_.output; }          // where the facts say needs_output
+  const Real* output_value() const { return call_.output; }  // where the facts say needs_output
   const Real* output_gradient() const { return call_.output_gradient; }
-  Real* input_gradient() const { return call_.input_gradient; }      // null where nobody needs it
-  bool accumulates() const { return call_.accumulates; }             // the input gradient is added to, not overwritten
-  Real* gradient(int i) const { return call_.gradients[i]; }         // of a parameter: always added to
+  Real* input_gradient() const { return call_.input_gradient; }  // null where nobody needs it
+  bool accumulates() const { return call_.accumulates; }         // the input gradient is added to, not overwritten
+  Real* gradient(int i) const { return call_.gradients[i]; }     // of a parameter: always added to
   Real* gradient_if(bool there, int i) const { return there ? call_.gradients[i] : nullptr; }
 
   // ── layers that join micro-batches ──
@@ -68,7 +68,9 @@ class LeafContext {
   }
 
   random::Stream dropout_stream() const {
-    return {.seed = call_.seed, .purpose = random::Purpose::dropout, .step = call_.step,
+    return {.seed = call_.seed,
+            .purpose = random::Purpose::dropout,
+            .step = call_.step,
             .layer = (std::uint64_t(call_.leaf) << 32) | std::uint64_t(call_.repetition)};
   }
 
@@ -89,8 +91,9 @@ class LeafContext {
 
   [[noreturn]] void refuse_token(Index row, Index vocabulary) const {
     throw Error("embedding.token", "a token is outside the vocabulary; check the data or enlarge the model's vocabulary (token " +
-                                       std::to_string(tokens()[row]) + " at row " + std::to_string(row) + " of the micro-batch, vocabulary " +
-                                       std::to_string(vocabulary) + ", layer " + path_of_leaf(*call_.graph, call_.leaf, call_.repetition) + ")");
+                                       std::to_string(tokens()[row]) + " at row " + std::to_string(row) +
+                                       " of the micro-batch, vocabulary " + std::to_string(vocabulary) + ", layer " +
+                                       path_of_leaf(*call_.graph, call_.leaf, call_.repetition) + ")");
   }
 
  private:
@@ -109,11 +112,11 @@ class LossContext {
   Index rows() const { return rows_; }
   static constexpr Index output_features() { return out_features.elems(); }
   static constexpr Real real(double value) { return Real(value); }
-  const Real* output_value() const { return prediction_; }                                           // (rows, out)
+  const Real* output_value() const { return prediction_; }  // (rows, out)
   const std::int32_t* integer_targets() const { return static_cast<const std::int32_t*>(targets_); }
   const Real* real_targets() const { return static_cast<const Real*>(targets_); }
-  Real scale() const { return Real(scale_); }                                                        // of the gradient
-  Real* output_gradient() const { return gradient_; }                                                // null in evaluation; may be the prediction
+  Real scale() const { return Real(scale_); }          // of the gradient
+  Real* output_gradient() const { return gradient_; }  // null in evaluation; may be the prediction
   static KernelSet kernels() { return {}; }
 
   // The first row whose target is neither a class nor ignored, or -1.
@@ -126,8 +129,8 @@ class LossContext {
   }
   [[noreturn]] void refuse_target(Index row) const {
     throw Error("loss.target", "a target is not a class of the model; check the data or enlarge the last layer (target " +
-                                   std::to_string(integer_targets()[row]) + " at row " + std::to_string(row) + " of the micro-batch, classes " +
-                                   std::to_string(output_features()) + ")");
+                                   std::to_string(integer_targets()[row]) + " at row " + std::to_string(row) +
+                                   " of the micro-batch, classes " + std::to_string(output_features()) + ")");
   }
 
  private:

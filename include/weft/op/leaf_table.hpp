@@ -14,12 +14,27 @@ constexpr LeafFunctions<Real> leaf_functions() {
   using Context = LeafContext<KernelSet, Real, in, L::output(in)>;
   using Call = LeafCall<Real>;
   LeafFunctions<Real> out;
-  out.forward = [](Call& call) { Context context(call); L::forward(context); };
-  out.backward = [](Call& call) { Context context(call); L::backward(context); };
-  if constexpr (requires(Context& context) { L::statistics(context); }) {
-    out.statistics = [](Call& call) { Context context(call); L::statistics(context); };
-    out.joined = [](Call& call) { Context context(call); L::joined(context); };
-    out.backward_statistics = [](Call& call) { Context context(call); L::backward_statistics(context); };
+  out.forward = [](Call& call) {
+    Context context(call);
+    L::forward(context);
+  };
+  out.backward = [](Call& call) {
+    Context context(call);
+    L::backward(context);
+  };
+  if constexpr (requires(Context & context) { L::statistics(context); }) {
+    out.statistics = [](Call& call) {
+      Context context(call);
+      L::statistics(context);
+    };
+    out.joined = [](Call& call) {
+      Context context(call);
+      L::joined(context);
+    };
+    out.backward_statistics = [](Call& call) {
+      Context context(call);
+      L::backward_statistics(context);
+    };
   }
   return out;
 }

@@ -51,8 +51,10 @@ inline void update_moments(const Moments& moments, Index n, Real* parameters, co
     const auto move = step_rate * m_now / (simd::sqrt<Isa, Real>(v_now) + epsilon);
     put<Isa>(m + i, m_now, count);
     put<Isa>(v + i, v_now, count);
-    if constexpr (decay_by == DecayBy::gradient) put<Isa>(parameters + i, p - move, count);
-    else put<Isa>(parameters + i, kept * p - move, count);
+    if constexpr (decay_by == DecayBy::gradient)
+      put<Isa>(parameters + i, p - move, count);
+    else
+      put<Isa>(parameters + i, kept * p - move, count);
   });
 }
 

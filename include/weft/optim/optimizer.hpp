@@ -43,13 +43,13 @@ concept CountsStates = requires {
 template <class Rule>
 concept Optimizer = std::copyable<Rule> && CountsStates<Rule> && UpdatesRangesOf<Rule, float> && UpdatesRangesOf<Rule, double> &&
     requires(const Rule& rule) {
-      { Rule::name } -> std::convertible_to<const char*>;
-      { Rule::version } -> std::convertible_to<int>;
-      { rule.rate } -> std::convertible_to<double>;
-      { rule.decay } -> std::convertible_to<double>;
-      { rule.decays(true) } -> std::same_as<bool>;
-      { rule.fault() } -> std::same_as<const char*>;
-    };
+  { Rule::name } -> std::convertible_to<const char*>;
+  { Rule::version } -> std::convertible_to<int>;
+  { rule.rate } -> std::convertible_to<double>;
+  { rule.decay } -> std::convertible_to<double>;
+  { rule.decays(true) } -> std::same_as<bool>;
+  { rule.fault() } -> std::same_as<const char*>;
+};
 
 // Says which part of the concept a type lacks: the first one, as one error. True for an optimizer.
 template <class Rule>
@@ -64,7 +64,9 @@ constexpr bool explain_optimizer() {
     { rule.decay } -> std::convertible_to<double>;
     { rule.decays(true) } -> std::same_as<bool>;
   };
-  constexpr bool checked = requires(const Rule& rule) { { rule.fault() } -> std::same_as<const char*>; };
+  constexpr bool checked = requires(const Rule& rule) {
+    { rule.fault() } -> std::same_as<const char*>;
+  };
   constexpr bool updates = UpdatesRangesOf<Rule, float> && UpdatesRangesOf<Rule, double>;
   if constexpr (!named) {
     static_assert(

@@ -18,21 +18,21 @@ struct Place {
 };
 
 struct FrameMemory {
-  std::vector<Place> values{}, gradients{};  // by tensor of the frame; tensor 0's value is the output of the unit before
-  std::vector<Place> gradient_parts{};       // by op: where a layer that cannot add its input gradient puts it before it is added
-  std::vector<Index> saved{};                // by leaf of the frame, then by saved tensor (4 each): bytes into the slot
-  std::vector<char> copies_second{};         // by op: the gradient of `second` is copied or added, not shared
+  std::vector<Place> values{}, gradients{};         // by tensor of the frame; tensor 0's value is the output of the unit before
+  std::vector<Place> gradient_parts{};              // by op: where a layer that cannot add its input gradient puts it before it is added
+  std::vector<Index> saved{};                       // by leaf of the frame, then by saved tensor (4 each): bytes into the slot
+  std::vector<char> copies_second{};                // by op: the gradient of `second` is copied or added, not shared
   std::vector<char> first_input{}, first_second{};  // by op: nothing was written yet to the gradient of input, of second
   Index slot_bytes = 0, forward_workspace_bytes = 0, backward_workspace_bytes = 0, boundary_bytes = 0;
-  bool flips = true;                         // the input's gradient is not the memory of the output's
+  bool flips = true;                                       // the input's gradient is not the memory of the output's
   bool output_kept = false, output_gradient_kept = false;  // in the slot; else a boundary buffer
   Index output_value_offset = 0, output_gradient_offset = 0;
 };
 
 struct MemoryFacts {
-  Index rows = 0;        // capacity of a micro-batch
+  Index rows = 0;  // capacity of a micro-batch
   Index real_bytes = 4;
-  bool wide = false;     // several micro-batches are in flight between joins
+  bool wide = false;  // several micro-batches are in flight between joins
 };
 
 constexpr Index tensor_bytes(Features features, const MemoryFacts& facts) {
@@ -71,7 +71,10 @@ class IntervalPacker {
   }
 
  private:
-  struct Item { int tag, from, to; Index bytes, offset; };
+  struct Item {
+    int tag, from, to;
+    Index bytes, offset;
+  };
   std::vector<Item> items_{};
 };
 

@@ -18,14 +18,15 @@ class TensorGroups {
   }
   constexpr void join(int a, int b) {
     a = of(a), b = of(b);
-    if (a < b) parent_[std::size_t(b)] = a;
-    else parent_[std::size_t(a)] = b;
+    if (a < b)
+      parent_[std::size_t(b)] = a;
+    else
+      parent_[std::size_t(a)] = b;
   }
 
  private:
   std::vector<int> parent_{};
 };
-
 
 struct GradientFlow {
   struct Group {
@@ -35,8 +36,8 @@ struct GradientFlow {
   };
 
   TensorGroups groups{0};
-  std::vector<int> first{};   // by tensor: the op that writes first; num_ops: given by the next frame; -1: no gradient reaches it
-  std::vector<Group> all{};   // by the smallest tensor of a group
+  std::vector<int> first{};  // by tensor: the op that writes first; num_ops: given by the next frame; -1: no gradient reaches it
+  std::vector<Group> all{};  // by the smallest tensor of a group
   std::vector<char> first_input{}, first_second{};  // by op: whether it is the first to write to the gradient of its input, of its second
   std::vector<char> copies_second{};                // by op: the output's gradient is copied or added to the second's, not shared
 };
@@ -46,8 +47,11 @@ struct GradientFlow {
 class GradientFlowBuilder {
  public:
   constexpr GradientFlowBuilder(const GraphData& graph, int frame_index, const MemoryFacts& facts)
-      : life_(graph, frame_index), facts_(facts), num_ops_(graph.frames[std::size_t(frame_index)].num_ops),
-        num_tensors_(graph.frames[std::size_t(frame_index)].num_tensors), output_(graph.frames[std::size_t(frame_index)].output) {}
+      : life_(graph, frame_index),
+        facts_(facts),
+        num_ops_(graph.frames[std::size_t(frame_index)].num_ops),
+        num_tensors_(graph.frames[std::size_t(frame_index)].num_tensors),
+        output_(graph.frames[std::size_t(frame_index)].output) {}
 
   constexpr GradientFlow build() {
     flow_.groups = TensorGroups(num_tensors_);

@@ -14,7 +14,8 @@ inline constexpr Index control_fields = 8;
 
 constexpr PlanFault find_fault(const GraphData& graph, const StrategyData& strategy, const Batch& batch, const TrainingData& training) {
   if (graph.fault.rule != GraphRule::none)
-    return {PlanRule(int(graph.fault.rule)), graph.fault.leaf, graph.fault.given.channels, graph.fault.wanted.channels, graph.fault.given.height};
+    return {PlanRule(int(graph.fault.rule)), graph.fault.leaf, graph.fault.given.channels, graph.fault.wanted.channels,
+            graph.fault.given.height};
   if (strategy.ranks < 1) return {.rule = PlanRule::ranks_positive, .found = strategy.ranks};
   if (strategy.bucket_bytes < 1) return {.rule = PlanRule::bucket_positive, .found = strategy.bucket_bytes};
   if (batch.global < 1 || batch.micro < 1 || batch.sequence < 1)
@@ -23,7 +24,9 @@ constexpr PlanFault find_fault(const GraphData& graph, const StrategyData& strat
     return {.rule = PlanRule::batch_divides, .found = batch.global, .wanted = strategy.ranks, .other = batch.micro};
   if (graph.longest_sequence > 0 && batch.sequence > graph.longest_sequence)
     return {.rule = PlanRule::sequence_fits, .found = batch.sequence, .wanted = graph.longest_sequence};
-  if (!training.target.valid()) return {.rule = PlanRule::loss_fits, .leaf = int(graph.leaves.size()) - 1, .found = graph.output.channels, .wanted = graph.output.plane()};
+  if (!training.target.valid())
+    return {
+        .rule = PlanRule::loss_fits, .leaf = int(graph.leaves.size()) - 1, .found = graph.output.channels, .wanted = graph.output.plane()};
   return {};
 }
 
@@ -114,7 +117,9 @@ constexpr PlanData make_plan(GraphData graph, const StrategyData& strategy, cons
   plan.ledger = make_ledger(plan);
   plan.memory = make_memory(plan, executor);
   if (budget.bytes_per_rank > 0 && plan.memory.total() > budget.bytes_per_rank)
-    plan.fault = {.rule = PlanRule::over_budget, .found = plan.memory.total(), .wanted = budget.bytes_per_rank,
+    plan.fault = {.rule = PlanRule::over_budget,
+                  .found = plan.memory.total(),
+                  .wanted = budget.bytes_per_rank,
                   .other = plan.memory.total() - budget.bytes_per_rank};
   return plan;
 }

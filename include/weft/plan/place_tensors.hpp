@@ -6,7 +6,8 @@
 
 namespace weft {
 
-// Slot, workspace and boundary places of values. `output_kept`: the next frame needs this frame's output in backward, or holds it over a join.
+// Slot, workspace and boundary places of values. `output_kept`: the next frame needs this frame's output in backward, or holds it over a
+// join.
 constexpr void place_values(const GraphData& graph, int frame_index, const MemoryFacts& facts, bool output_kept, FrameMemory& out) {
   const FrameSite& frame = graph.frames[std::size_t(frame_index)];
   FrameLifetimes life(graph, frame_index);
@@ -19,7 +20,11 @@ constexpr void place_values(const GraphData& graph, int frame_index, const Memor
     const std::size_t in = std::size_t(op.input);
     if (op.input != 0 && !life.kept[in] && life.num_uses[in] == 1) groups.join(op.input, op.output);
   }
-  struct Group { int from = 1 << 30, to = -1; Index bytes = 0; bool kept = false, output = false; };
+  struct Group {
+    int from = 1 << 30, to = -1;
+    Index bytes = 0;
+    bool kept = false, output = false;
+  };
   std::vector<Group> all = filled(n, Group{});
   for (int t = 1; t < n; ++t) {
     Group& group = all[std::size_t(groups.of(t))];
@@ -56,15 +61,15 @@ constexpr void place_values(const GraphData& graph, int frame_index, const Memor
       out.saved.push_back(out.slot_bytes);
       if (k >= leaf.saved.size()) continue;
       const SavedFacts& saved = leaf.saved[k];
-      out.slot_bytes += round_up((facts.rows * saved.elems_per_row + saved.fixed_elems) * (saved.integer ? 4 : facts.real_bytes), alignment_bytes);
+      out.slot_bytes +=
+          round_up((facts.rows * saved.elems_per_row + saved.fixed_elems) * (saved.integer ? 4 : facts.real_bytes), alignment_bytes);
     }
   }
 }
 
-
 // The same for gradients. `output_kept`: the gradient of this frame's output is held over a join, here or in the next frame.
-constexpr void place_gradients(const GraphData& graph, int frame_index, const MemoryFacts& facts, const GradientFlow& flow, bool output_kept,
-                               FrameMemory& out) {
+constexpr void place_gradients(const GraphData& graph, int frame_index, const MemoryFacts& facts, const GradientFlow& flow,
+                               bool output_kept, FrameMemory& out) {
   const FrameSite& frame = graph.frames[std::size_t(frame_index)];
   const FrameLifetimes life(graph, frame_index);
   const int n = frame.num_tensors, last = frame.num_ops;
@@ -85,7 +90,8 @@ constexpr void place_gradients(const GraphData& graph, int frame_index, const Me
       out.slot_bytes += group.bytes;
     } else if (group.output || group.input) {
       place = {group.output ? Storage::boundary : Storage::boundary_input, 0};
-      if (frame_index > 0 || t != 0 || group.output) out.boundary_bytes = group.bytes > out.boundary_bytes ? group.bytes : out.boundary_bytes;
+      if (frame_index > 0 || t != 0 || group.output)
+        out.boundary_bytes = group.bytes > out.boundary_bytes ? group.bytes : out.boundary_bytes;
     } else if (facts.wide && group.crosses) {
       place = {Storage::slot, out.slot_bytes};
       out.slot_bytes += group.bytes;
@@ -132,7 +138,8 @@ constexpr ActivationMemory place_activations(const GraphData& graph, const Memor
     place_values(graph, int(f), facts, next_keeps || (frame.count > 1 && input_kept[f]), memory);
     place_gradients(graph, int(f), facts, flows[f], output_crosses[f] || next_crosses || (frame.count > 1 && input_crosses[f]), memory);
     if (memory.boundary_bytes > out.boundary_bytes) out.boundary_bytes = memory.boundary_bytes;
-    const Index workspace = memory.forward_workspace_bytes > memory.backward_workspace_bytes ? memory.forward_workspace_bytes : memory.backward_workspace_bytes;
+    const Index workspace =
+        memory.forward_workspace_bytes > memory.backward_workspace_bytes ? memory.forward_workspace_bytes : memory.backward_workspace_bytes;
     if (workspace > out.workspace_bytes) out.workspace_bytes = workspace;
     out.slot_bytes += frame.count * memory.slot_bytes;
     out.frames.push_back(memory);

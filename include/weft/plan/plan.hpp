@@ -11,8 +11,10 @@ namespace weft {
 // A strategy as a mesh: Plan<Model, DataParallel{.ranks = 2}, …> is meant as a mesh of this one axis.
 template <class Strategy>
 constexpr auto as_mesh(const Strategy& strategy) {
-  if constexpr (MeshAxis<Strategy>) return mesh(strategy);
-  else return strategy;
+  if constexpr (MeshAxis<Strategy>)
+    return mesh(strategy);
+  else
+    return strategy;
 }
 
 // The strategy, lowered: every axis contributes what it knows.
@@ -31,7 +33,8 @@ constexpr StrategyData lower_strategy(const Strategy& strategy) {
 template <class RecipeType>
 constexpr TrainingData lower_recipe(const GraphData& graph) {
   using Loss = typename RecipeType::Loss;
-  return {RecipeType::Precision::type, RecipeType::Optimizer::num_states, Loss::target(graph.output), Loss::counts_per_row(graph.output), Loss::name};
+  return {RecipeType::Precision::type, RecipeType::Optimizer::num_states, Loss::target(graph.output), Loss::counts_per_row(graph.output),
+          Loss::name};
 }
 
 // The whole plan as data. Faults are in it: see require_valid.
@@ -51,10 +54,13 @@ PlanData plan_at_start(const MeshType& mesh, const Batch& batch, const Budget& b
 }
 
 template <class Model, int leaf>
-struct LeafType { using type = At<leaf, Leaves<Model>>; };
+struct LeafType {
+  using type = At<leaf, Leaves<Model>>;
+};
 template <class Model, int leaf>
-  requires(leaf >= Leaves<Model>::size)
-struct LeafType<Model, leaf> { using type = void; };
+requires(leaf >= Leaves<Model>::size) struct LeafType<Model, leaf> {
+  using type = void;
+};
 
 template <bool>
 struct Because {};
@@ -97,7 +103,8 @@ struct CheckedPlan : AcceptedPlan<Model, strategy, batch, RecipeType, budget> {}
 template <class Model, auto strategy, Batch batch, class RecipeType, Budget budget>
 struct CheckedPlan<Model, strategy, batch, RecipeType, budget, Verdict::refused>
     : RefusedPlan,
-      Because<explain<fault_of<Model, strategy, batch, RecipeType, budget>, typename LeafType<Model, fault_of<Model, strategy, batch, RecipeType, budget>.leaf>::type>()> {};
+      Because<explain<fault_of<Model, strategy, batch, RecipeType, budget>,
+                      typename LeafType<Model, fault_of<Model, strategy, batch, RecipeType, budget>.leaf>::type>()> {};
 template <class Model, auto strategy, Batch batch, class RecipeType, Budget budget>
 struct CheckedPlan<Model, strategy, batch, RecipeType, budget, Verdict::refused_by_layer>
     : RefusedPlan, Because<LeafType<Model, fault_of<Model, strategy, batch, RecipeType, budget>.leaf>::type::explain()> {};

@@ -39,8 +39,25 @@ struct Memory {
 };
 
 enum class PlanRule : char {
-  none, shape_meets, residual_matches, sum_matches, concat_matches, repeat_matches, tie_owner, tie_extents, tie_repeat, layer_options, not_a_layer, empty,
-  ranks_positive, bucket_positive, batch_positive, batch_divides, sequence_fits, loss_fits, over_budget
+  none,
+  shape_meets,
+  residual_matches,
+  sum_matches,
+  concat_matches,
+  repeat_matches,
+  tie_owner,
+  tie_extents,
+  tie_repeat,
+  layer_options,
+  not_a_layer,
+  empty,
+  ranks_positive,
+  bucket_positive,
+  batch_positive,
+  batch_divides,
+  sequence_fits,
+  loss_fits,
+  over_budget
 };
 
 // The first rule that a plan breaks, and the numbers that go with it.
@@ -56,27 +73,29 @@ struct PlanData {
   Batch batch{};
   TrainingData training{};
 
-  Index rows = 0;         // capacity of a micro-batch: tokens or images
-  Index micros = 0;       // micro-batches a rank and step, when ranks get equal shares
-  Index depth = 1;        // micro-batches whose activations are held at once
+  Index rows = 0;    // capacity of a micro-batch: tokens or images
+  Index micros = 0;  // micro-batches a rank and step, when ranks get equal shares
+  Index depth = 1;   // micro-batches whose activations are held at once
   Index control_elems = 0;
-  double nominal = 1;     // a power of two >= the targets of a step: gradients are sums / nominal until the optimizer sees them
+  double nominal = 1;  // a power of two >= the targets of a step: gradients are sums / nominal until the optimizer sees them
   ActivationMemory activations{};
   std::vector<JoinSite> joins{};
-  std::vector<Bucket> buckets{};       // in the order in which backward completes them
-  std::vector<Index> watermarks{};     // by op: where in its unit's parameters the gradients start that are complete after its backward
+  std::vector<Bucket> buckets{};    // in the order in which backward completes them
+  std::vector<Index> watermarks{};  // by op: where in its unit's parameters the gradients start that are complete after its backward
   std::vector<LedgerEntry> ledger{};
   Memory memory{};
   PlanFault fault{};
 
   constexpr double forward_flops_per_row() const {
     double total = 0;
-    for (const LeafSite& leaf : graph.leaves) total += leaf.facts.forward_flops_per_row * double(graph.frames[std::size_t(leaf.frame)].count);
+    for (const LeafSite& leaf : graph.leaves)
+      total += leaf.facts.forward_flops_per_row * double(graph.frames[std::size_t(leaf.frame)].count);
     return total;
   }
   constexpr double training_flops_per_row() const {
     double total = forward_flops_per_row();
-    for (const LeafSite& leaf : graph.leaves) total += leaf.facts.backward_flops_per_row * double(graph.frames[std::size_t(leaf.frame)].count);
+    for (const LeafSite& leaf : graph.leaves)
+      total += leaf.facts.backward_flops_per_row * double(graph.frames[std::size_t(leaf.frame)].count);
     return total;
   }
 };
@@ -93,8 +112,10 @@ constexpr LedgerTotals totals(const std::vector<LedgerEntry>& ledger) {
   LedgerTotals out;
   for (const LedgerEntry& entry : ledger) {
     const Index bytes = entry.call.count * bytes_of(entry.call.type);
-    if (entry.phase == LedgerPhase::control) ++out.control_calls, out.control_bytes += bytes;
-    else ++out.calls, out.bytes += bytes;
+    if (entry.phase == LedgerPhase::control)
+      ++out.control_calls, out.control_bytes += bytes;
+    else
+      ++out.calls, out.bytes += bytes;
   }
   return out;
 }

@@ -11,24 +11,33 @@ namespace weft {
 constexpr const char* rule_text(PlanRule rule) {
   switch (rule) {
     case PlanRule::none: return "";
-    case PlanRule::shape_meets: return "weft[shape.meets]: a layer does not take what the one before it gives; change the features of one of them";
-    case PlanRule::residual_matches: return "weft[shape.residual]: x + f(x) needs f to give the features of x; change the last layer inside Residual";
+    case PlanRule::shape_meets:
+      return "weft[shape.meets]: a layer does not take what the one before it gives; change the features of one of them";
+    case PlanRule::residual_matches:
+      return "weft[shape.residual]: x + f(x) needs f to give the features of x; change the last layer inside Residual";
     case PlanRule::sum_matches: return "weft[shape.sum]: the branches of Sum must give the same features; change one of them";
-    case PlanRule::concat_matches: return "weft[shape.concat]: the branches of Concat must give the same height and width; change one of them";
+    case PlanRule::concat_matches:
+      return "weft[shape.concat]: the branches of Concat must give the same height and width; change one of them";
     case PlanRule::repeat_matches: return "weft[shape.repeat]: what is repeated must give the features it takes; change its last layer";
-    case PlanRule::tie_owner: return "weft[graph.tie_owner]: Tied names no earlier parameter; give the full path, such as wte.table, of one that comes before";
+    case PlanRule::tie_owner:
+      return "weft[graph.tie_owner]: Tied names no earlier parameter; give the full path, such as wte.table, of one that comes before";
     case PlanRule::tie_extents: return "weft[graph.tie_extents]: tied parameters must have the same extents; change one of the layers";
-    case PlanRule::tie_repeat: return "weft[graph.tie_repeat]: a parameter inside Repeat can be tied within the same repetition only; move its owner out";
+    case PlanRule::tie_repeat:
+      return "weft[graph.tie_repeat]: a parameter inside Repeat can be tied within the same repetition only; move its owner out";
     case PlanRule::layer_options: return "weft[layer.options]: a layer refuses its own options; see its explain()";
-    case PlanRule::not_a_layer: return "weft[graph.layer]: this is not a layer: it lacks name, version, output(Features) or facts(Features, Index); see layer/facts.hpp";
+    case PlanRule::not_a_layer:
+      return "weft[graph.layer]: this is not a layer: it lacks name, version, output(Features) or facts(Features, Index); see layer/facts.hpp";
     case PlanRule::empty: return "weft[graph.empty]: the model has no layers; add one";
     case PlanRule::ranks_positive: return "weft[mesh.ranks]: a mesh has at least one rank; change DataParallel::ranks";
     case PlanRule::bucket_positive: return "weft[data.bucket_bytes]: a bucket holds at least one byte; change DataParallel::bucket_bytes";
     case PlanRule::batch_positive: return "weft[batch.positive]: Batch::global, ::micro and ::sequence are at least 1; change them";
-    case PlanRule::batch_divides: return "weft[batch.divides]: data ranks x Batch::micro must divide Batch::global; change one of the three";
-    case PlanRule::sequence_fits: return "weft[batch.sequence]: Batch::sequence is longer than the model has positions; shorten it or enlarge PositionEmbedding";
+    case PlanRule::batch_divides:
+      return "weft[batch.divides]: data ranks x Batch::micro must divide Batch::global; change one of the three";
+    case PlanRule::sequence_fits:
+      return "weft[batch.sequence]: Batch::sequence is longer than the model has positions; shorten it or enlarge PositionEmbedding";
     case PlanRule::loss_fits: return "weft[loss.fits]: the loss does not take what the model gives; add a Flatten or use another loss";
-    case PlanRule::over_budget: return "weft[memory.budget]: the plan needs more bytes a rank than the budget; lower Batch::micro, use more ranks, or raise Budget::bytes_per_rank";
+    case PlanRule::over_budget:
+      return "weft[memory.budget]: the plan needs more bytes a rank than the budget; lower Batch::micro, use more ranks, or raise Budget::bytes_per_rank";
   }
   return "";
 }
@@ -49,7 +58,8 @@ inline std::string fault_text(const PlanData& plan) {
     case PlanRule::bucket_positive: return text + " (bucket_bytes " + number(fault.found) + ")";
     case PlanRule::batch_positive:
       return text + " (global " + number(fault.found) + ", micro " + number(fault.wanted) + ", sequence " + number(fault.other) + ")";
-    case PlanRule::batch_divides: return text + " (global " + number(fault.found) + ", ranks " + number(fault.wanted) + ", micro " + number(fault.other) + ")";
+    case PlanRule::batch_divides:
+      return text + " (global " + number(fault.found) + ", ranks " + number(fault.wanted) + ", micro " + number(fault.other) + ")";
     case PlanRule::sequence_fits: return text + " (sequence " + number(fault.found) + ", positions " + number(fault.wanted) + ")";
     case PlanRule::over_budget:
       return text + " (needs " + number(fault.found) + " bytes, budget " + number(fault.wanted) + ", over by " + number(fault.other) + ")";
@@ -68,16 +78,26 @@ inline void require_valid(const PlanData& plan) {
 // ── the same for the compiler ──
 // A failing static_assert in the body of a constexpr function leaves every class valid, so one error is all. The numbers are arguments of
 // the template that fails, so that every compiler prints them; `Layer` is the type of the layer at fault.
-template <Index> struct ranks;
-template <Index> struct global;
-template <Index> struct micro;
-template <Index> struct sequence;
-template <Index> struct positions;
-template <Index> struct given;
-template <Index> struct wanted;
-template <Index> struct bytes;
-template <Index> struct budget;
-template <int> struct layer_number;
+template <Index>
+struct ranks;
+template <Index>
+struct global;
+template <Index>
+struct micro;
+template <Index>
+struct sequence;
+template <Index>
+struct positions;
+template <Index>
+struct given;
+template <Index>
+struct wanted;
+template <Index>
+struct bytes;
+template <Index>
+struct budget;
+template <int>
+struct layer_number;
 
 template <class...>
 inline constexpr bool acceptable = false;

@@ -12,15 +12,19 @@ namespace weft::random {
 // Uniform in [0, 1): 24 bits as a float, 32 as a double.
 template <class Real>
 WEFT_HOST_DEVICE constexpr Real uniform(std::uint32_t word) {
-  if constexpr (sizeof(Real) == 4) return Real(word >> 8) * Real(0x1p-24);
-  else return Real(word) * Real(0x1p-32);
+  if constexpr (sizeof(Real) == 4)
+    return Real(word >> 8) * Real(0x1p-24);
+  else
+    return Real(word) * Real(0x1p-32);
 }
 
 // Uniform in (0, 1]: for logarithms.
 template <class Real>
 WEFT_HOST_DEVICE constexpr Real uniform_positive(std::uint32_t word) {
-  if constexpr (sizeof(Real) == 4) return Real((word >> 8) + 1) * Real(0x1p-24);
-  else return (Real(word) + 1) * Real(0x1p-32);
+  if constexpr (sizeof(Real) == 4)
+    return Real((word >> 8) + 1) * Real(0x1p-24);
+  else
+    return (Real(word) + 1) * Real(0x1p-32);
 }
 
 // out[i] = element first + i, scaled to [least, most).
@@ -60,7 +64,8 @@ constexpr std::uint64_t integer_below(const Words& words, std::uint64_t element,
   for (std::uint64_t attempt = 0;; ++attempt) {        // blocks far above those of other elements after a rejection
     const PhiloxBlock block = words.block(element + (attempt << 48));
     for (int half = 0; half < 4; half += 2) {
-      const std::uint64_t upper = std::uint64_t(block.word[half]) * (bound >> 32), lower = std::uint64_t(block.word[half + 1]) * (bound & 0xffffffffu),
+      const std::uint64_t upper = std::uint64_t(block.word[half]) * (bound >> 32),
+                          lower = std::uint64_t(block.word[half + 1]) * (bound & 0xffffffffu),
                           left = std::uint64_t(block.word[half]) * (bound & 0xffffffffu),
                           right = std::uint64_t(block.word[half + 1]) * (bound >> 32),
                           middle = (lower >> 32) + (left & 0xffffffffu) + (right & 0xffffffffu);

@@ -25,8 +25,8 @@ inline constexpr std::uint32_t philox_increment_0 = 0x9E3779B9u, philox_incremen
 WEFT_HOST_DEVICE constexpr PhiloxBlock philox(PhiloxBlock c, PhiloxKey k) {
   for (int round = 0; round < philox_rounds; ++round) {
     const std::uint64_t first = std::uint64_t(philox_multiplier_0) * c.word[0], second = std::uint64_t(philox_multiplier_1) * c.word[2];
-    c = {{std::uint32_t(second >> 32) ^ c.word[1] ^ k.word[0], std::uint32_t(second),
-          std::uint32_t(first >> 32) ^ c.word[3] ^ k.word[1], std::uint32_t(first)}};
+    c = {{std::uint32_t(second >> 32) ^ c.word[1] ^ k.word[0], std::uint32_t(second), std::uint32_t(first >> 32) ^ c.word[3] ^ k.word[1],
+          std::uint32_t(first)}};
     k = {{k.word[0] + philox_increment_0, k.word[1] + philox_increment_1}};
   }
   return c;

@@ -8,7 +8,15 @@
 namespace weft::random {
 
 // What the numbers are for; different purposes never share numbers. Users' own start at `user`.
-enum class Purpose : std::uint32_t { none = 0, initial_weights = 1, dropout = 2, data_order = 3, sampling = 4, data_augmentation = 5, user = 1000 };
+enum class Purpose : std::uint32_t {
+  none = 0,
+  initial_weights = 1,
+  dropout = 2,
+  data_order = 3,
+  sampling = 4,
+  data_augmentation = 5,
+  user = 1000
+};
 
 // Everything that tells streams apart. layer: which layer in its upper half, which repetition of it in the lower.
 struct Stream {
@@ -25,8 +33,8 @@ struct Stream {
 class Words {
  public:
   WEFT_HOST_DEVICE explicit constexpr Words(const Stream& stream) : step_(low(stream.step)), repetition_(low(stream.layer)) {
-    const PhiloxBlock mixed = philox({{std::uint32_t(stream.purpose), high(stream.layer), high(stream.step), 0}},
-                                     {{low(stream.seed), high(stream.seed)}});
+    const PhiloxBlock mixed =
+        philox({{std::uint32_t(stream.purpose), high(stream.layer), high(stream.step), 0}}, {{low(stream.seed), high(stream.seed)}});
     key_ = {{mixed.word[0], mixed.word[1]}};
   }
 

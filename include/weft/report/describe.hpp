@@ -20,7 +20,8 @@ inline std::string bytes_text(Index bytes) {
   return text;
 }
 
-// Tables of the model, the strategy, the memory of a rank and the calls of a step. `library_bytes`: what libraries are known to hold besides.
+// Tables of the model, the strategy, the memory of a rank and the calls of a step. `library_bytes`: what libraries are known to hold
+// besides.
 inline std::string describe(const PlanData& plan, Index library_bytes = 0) {
   std::string out;
   char line[256];
@@ -39,8 +40,10 @@ inline std::string describe(const PlanData& plan, Index library_bytes = 0) {
       Index elems = 0;
       std::string note;
       for (int p = leaf.first_parameter; p < leaf.first_parameter + leaf.facts.parameters.size(); ++p) {
-        if (plan.graph.parameters[std::size_t(p)].owner == p) elems += plan.graph.parameters[std::size_t(p)].facts.elems();
-        else note = "tied to " + path_of(plan.graph, plan.graph.parameters[std::size_t(p)].owner, 0);
+        if (plan.graph.parameters[std::size_t(p)].owner == p)
+          elems += plan.graph.parameters[std::size_t(p)].facts.elems();
+        else
+          note = "tied to " + path_of(plan.graph, plan.graph.parameters[std::size_t(p)].owner, 0);
       }
       const std::string path = path_of_leaf(plan.graph, l, 0), times = frame.count > 1 ? std::to_string(frame.count) + " x" : "";
       print("  %6s %-44s %7lld -> %-7lld %10lld parameters %s\n", times.c_str(), path.c_str(), static_cast<long long>(leaf.in.elems()),

@@ -9,13 +9,13 @@
 namespace weft {
 
 struct Arenas {
-  Buffer parameters, buffers, gradients, optimizer;      // kept from step to step
+  Buffer parameters, buffers, gradients, optimizer;                            // kept from step to step
   Buffer activations, boundaries, workspace, inputs, joins, control, scratch;  // used within a step
 
   // for_training: false leaves out what only training needs.
   static Arenas allocate(const Memory& memory, bool for_training) {
     const auto training = [&](Index bytes) { return Buffer(for_training ? bytes : 0); };
-    return {Buffer(memory.parameters), Buffer(memory.buffers),    training(memory.gradients), training(memory.optimizer),
+    return {Buffer(memory.parameters),  Buffer(memory.buffers),    training(memory.gradients), training(memory.optimizer),
             Buffer(memory.activations), Buffer(memory.boundaries), Buffer(memory.workspace),   Buffer(memory.inputs),
             training(memory.joins),     Buffer(memory.control),    Buffer(memory.scratch)};
   }

@@ -16,7 +16,8 @@ inline void audit(const PlanData& plan, int rank, std::span<const CallRecord> ma
     const bool there = i < made.size();
     if (there && agree(made[i], plan.ledger[i].call)) continue;
     throw Error("audit.call", "a rank did not communicate as its plan says; this is a fault of the engine or of a policy (" + where(i) +
-                                  ": the ledger says " + to_text(plan.ledger[i].call) + ", made was " + (there ? to_text(made[i]) : "nothing") + ")");
+                                  ": the ledger says " + to_text(plan.ledger[i].call) + ", made was " +
+                                  (there ? to_text(made[i]) : "nothing") + ")");
   }
   if (num_made > Index(plan.ledger.size()))
     throw Error("audit.count", "a rank communicated more than its plan says; this is a fault of the engine or of a policy (rank " +

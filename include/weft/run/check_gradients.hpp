@@ -14,13 +14,13 @@
 namespace weft {
 
 struct GradientCheck {
-  double worst = 0;      // largest |difference| / max(|gradient| of its parameter, 1e-3 · |gradient| of any), over all parameters
-  std::string where;     // the parameter, and the element
+  double worst = 0;   // largest |difference| / max(|gradient| of its parameter, 1e-3 · |gradient| of any), over all parameters
+  std::string where;  // the parameter, and the element
   Index num_checked = 0;
 };
 
 struct GradientCheckOptions {
-  double step = 1e-5;          // of the central difference, relative to 1
+  double step = 1e-5;             // of the central difference, relative to 1
   Index most_per_parameter = 24;  // elements that are tried of a parameter, evenly spread
   Index num_micros = 1;
   std::uint64_t seed = 1;

@@ -10,7 +10,8 @@ namespace weft {
 
 // Where each number stands. Behind them: for every parameter of a layer that reports what it touched, on how many ranks it took part.
 enum class ControlField : int { count, loss, square_sum, non_finite, done, stop, idle, unused };
-static_assert(int(ControlField::unused) + 1 == control_fields, "weft[control.fields]: the plan counts as many fields as the engine writes; change control_fields");
+static_assert(int(ControlField::unused) + 1 == control_fields,
+              "weft[control.fields]: the plan counts as many fields as the engine writes; change control_fields");
 
 class ControlBlock {
  public:
@@ -24,14 +25,14 @@ class ControlBlock {
 
 // What a step did.
 struct StepResult {
-  double loss = 0;        // mean over the targets that count, of all ranks; before the update
-  double count = 0;       // targets that counted
+  double loss = 0;           // mean over the targets that count, of all ranks; before the update
+  double count = 0;          // targets that counted
   double gradient_norm = 0;  // global, of the mean loss, before clipping
-  double rate = 0;        // that was used
-  bool applied = false;   // whether parameters were updated: not without targets, not with a gradient that is not finite
+  double rate = 0;           // that was used
+  bool applied = false;      // whether parameters were updated: not without targets, not with a gradient that is not finite
   bool finite = true;
-  Index num_done = 0;     // ranks that have run out of data
-  bool stop = false;      // some rank asked to stop
+  Index num_done = 0;  // ranks that have run out of data
+  bool stop = false;   // some rank asked to stop
 };
 
 }  // namespace weft

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "weft/base/error.hpp"
-#include "weft/random/distribution.hpp"
-#include "weft/tensor/buffer.hpp"
 #include "weft/op/leaf_call.hpp"
+#include "weft/random/distribution.hpp"
 #include "weft/run/walker.hpp"
+#include "weft/tensor/buffer.hpp"
 
 namespace weft {
 
@@ -23,7 +23,8 @@ struct SamplingOptions {
 
 // Picks a token from logits (V). number: which draw of the stream this is.
 template <class Real>
-Index sample(std::span<const Real> logits, const SamplingOptions& options, std::uint64_t number, std::vector<std::pair<double, Index>>& work) {
+Index sample(std::span<const Real> logits, const SamplingOptions& options, std::uint64_t number,
+             std::vector<std::pair<double, Index>>& work) {
   work.clear();
   for (Index v = 0; v < Index(logits.size()); ++v) work.push_back({double(logits[std::size_t(v)]), v});
   const auto more_likely = [](const auto& a, const auto& b) { return a.first > b.first || (a.first == b.first && a.second < b.second); };
@@ -54,7 +55,8 @@ class Generator {
       offsets_.push_back(elems);
       elems += engine.plan().graph.frames[std::size_t(leaf.frame)].count * capacity_ * leaf.facts.cache_elems_per_row;
     }
-    if (elems == 0) throw Error("generate.model", "generation needs a model with attention; this one has no layer that keeps keys and values");
+    if (elems == 0)
+      throw Error("generate.model", "generation needs a model with attention; this one has no layer that keeps keys and values");
     cache_ = Buffer(elems * Index(sizeof(Real)));
   }
 

@@ -35,7 +35,9 @@ void initialise(const GraphData& graph, std::uint64_t seed, Real* parameters, Re
     for (Index repetition = 0; repetition < graph.frame_of(site).count; ++repetition) {
       Real* data = (site.facts.kind == ParameterKind::buffer ? buffers : parameters) + graph.first_elem(p, repetition);
       const InitialValue initial = rule(path_of(graph, p, repetition), site.facts);
-      const random::Stream stream{.seed = seed, .purpose = random::Purpose::initial_weights, .step = 0,
+      const random::Stream stream{.seed = seed,
+                                  .purpose = random::Purpose::initial_weights,
+                                  .step = 0,
                                   .layer = (std::uint64_t(p) << 32) | std::uint64_t(repetition)};
       const Index elems = site.facts.elems();
       switch (initial.kind) {

@@ -27,8 +27,9 @@ std::string launcher_sign(Lookup&& lookup) {
     const char* proof;  // must be there too: some sizes are also set where nothing was launched (inside an allocation, in a shell)
   };
   constexpr Sign signs[] = {
-      {"OMPI_COMM_WORLD_SIZE", nullptr}, {"PMI_SIZE", nullptr},         {"MV2_COMM_WORLD_SIZE", nullptr},
-      {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}, {"SLURM_NTASKS", "SLURM_STEP_ID"}, {"WORLD_SIZE", "LOCAL_RANK"},
+      {"OMPI_COMM_WORLD_SIZE", nullptr}, {"PMI_SIZE", nullptr},
+      {"MV2_COMM_WORLD_SIZE", nullptr},  {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
+      {"SLURM_NTASKS", "SLURM_STEP_ID"}, {"WORLD_SIZE", "LOCAL_RANK"},
   };
   for (const Sign& sign : signs) {
     const char* size = lookup(sign.size);
@@ -67,9 +68,7 @@ void launch(int ranks, Body&& body, const LaunchOptions& options = {}) {
     auto communicator = world.communicator(rank);
     try {
       body(communicator);
-    } catch (const std::exception& error) {
-      fail(rank, error.what());
-    } catch (...) {
+    } catch (const std::exception& error) { fail(rank, error.what()); } catch (...) {
       fail(rank, "an exception that is not a std::exception");
     }
     world.leave(rank);
@@ -100,9 +99,7 @@ void launch(int ranks, Body&& body, const LaunchOptions& options = {}) {
     std::throw_with_nested(Error(error.id(), text_of(whose, ": ", message)));
   } catch (const std::exception& error) {
     std::throw_with_nested(Error("launch.rank_failed", text_of(whose, ": ", error.what())));
-  } catch (...) {
-    std::throw_with_nested(Error("launch.rank_failed", text_of(whose, ": an exception that is not a std::exception")));
-  }
+  } catch (...) { std::throw_with_nested(Error("launch.rank_failed", text_of(whose, ": an exception that is not a std::exception"))); }
 }
 
 }  // namespace weft

@@ -13,7 +13,8 @@ namespace weft {
 // Where a trainer gets its data. Every rank has a loader of its own, which gives the rank's part of every global batch.
 //   Index begin_step();            how many micro-batches this rank has in the next step (0: none); called once a step
 //   void fill(MicroBatchInput&);   the next of them
-//   bool done();                   whether nothing is left for this rank after the steps so far (false for ever, if epochs follow each other)
+//   bool done();                   whether nothing is left for this rank after the steps so far (false for ever, if epochs follow each
+//   other)
 template <class L, class Real>
 concept Loader = requires(L& loader, MicroBatchInput<Real>& micro) {
   { loader.begin_step() } -> std::convertible_to<Index>;
@@ -22,18 +23,18 @@ concept Loader = requires(L& loader, MicroBatchInput<Real>& micro) {
 };
 
 struct TrainerOptions {
-  std::uint64_t seed = 1;                              // of initial weights and dropout
-  double clip_norm = 0;                                // of the global gradient; 0: none
+  std::uint64_t seed = 1;  // of initial weights and dropout
+  double clip_norm = 0;    // of the global gradient; 0: none
   UnusedParameters unused = UnusedParameters::refuse;
 };
 
 struct FitOptions {
-  Index steps = 0;            // at most; 0: until all ranks' loaders are done
-  Index evaluate_every = 0;   // steps; 0: never
-  std::string log{};          // CSV file of rank 0
-  bool progress = true;       // of rank 0, on stderr
+  Index steps = 0;           // at most; 0: until all ranks' loaders are done
+  Index evaluate_every = 0;  // steps; 0: never
+  std::string log{};         // CSV file of rank 0
+  bool progress = true;      // of rank 0, on stderr
   const char* row_unit = "tokens";
-  Index most_skipped = 100;   // steps in a row with a gradient that is not finite, before training gives up
+  Index most_skipped = 100;  // steps in a row with a gradient that is not finite, before training gives up
 };
 
 struct FitResult {
@@ -60,8 +61,10 @@ class Trainer {
   using EngineType = Engine<Executor, Real, Communicator, OptimizerRule>;
 
   // See make_trainer for the usual way to get one.
-  Trainer(PlanData plan, ModelCode<Real> code, Communicator communicator, OptimizerRule optimizer, Schedule schedule, TrainerOptions options)
-      : engine_(std::move(plan), code, std::move(communicator), optimizer, {.seed = options.seed, .clip_norm = options.clip_norm, .unused = options.unused}),
+  Trainer(PlanData plan, ModelCode<Real> code, Communicator communicator, OptimizerRule optimizer, Schedule schedule,
+          TrainerOptions options)
+      : engine_(std::move(plan), code, std::move(communicator), optimizer,
+                {.seed = options.seed, .clip_norm = options.clip_norm, .unused = options.unused}),
         schedule_(schedule) {}
 
   EngineType& engine() { return engine_; }
@@ -74,7 +77,8 @@ class Trainer {
   template <class L>
   StepResult step(L& loader, bool stop = false) {
     const Index micros = loader.done() ? 0 : loader.begin_step();
-    return engine_.step(micros, [&](MicroBatchInput<Real>& micro) { loader.fill(micro); }, rate(), loader.done(), stop);
+    return engine_.step(
+        micros, [&](MicroBatchInput<Real>& micro) { loader.fill(micro); }, rate(), loader.done(), stop);
   }
 
   // The mean loss over everything the ranks' loaders have, each item once, whatever the number of ranks. Collective.
@@ -153,12 +157,14 @@ class Trainer {
         info.validation_loss = fit.validation_loss = evaluate(validation());
         if (fit.best_validation_loss < 0 || fit.validation_loss < fit.best_validation_loss) fit.best_validation_loss = fit.validation_loss;
         char text[160];
-        std::snprintf(text, sizeof text, "step %6lld  loss %.4f  validation %.4f  %8.0f %s/s  %3.0f %% of peak  %s", static_cast<long long>(fit.steps),
-                      fit.loss, fit.validation_loss, fit.rows_per_second, options.row_unit, 100 * fit.peak_fraction, duration_text(all.seconds()).c_str());
+        std::snprintf(text, sizeof text, "step %6lld  loss %.4f  validation %.4f  %8.0f %s/s  %3.0f %% of peak  %s",
+                      static_cast<long long>(fit.steps), fit.loss, fit.validation_loss, fit.rows_per_second, options.row_unit,
+                      100 * fit.peak_fraction, duration_text(all.seconds()).c_str());
         progress.note(text);
         if constexpr (requires { hooks.after_evaluation(info); }) hooks.after_evaluation(info);
       }
-      log.row(fit.steps, result.loss, info.validation_loss, result.rate, result.gradient_norm, result.applied, fit.rows_per_second, all.seconds());
+      log.row(fit.steps, result.loss, info.validation_loss, result.rate, result.gradient_norm, result.applied, fit.rows_per_second,
+              all.seconds());
       const double left = options.steps > 0 ? all.seconds() / double(fit.steps) * double(options.steps - fit.steps) : 0;
       progress.show({fit.steps, options.steps, fit.loss, fit.rows_per_second, fit.peak_fraction, left, options.row_unit});
     }
@@ -184,7 +190,9 @@ class GeneratedLoader {
 
   Index begin_step() { return ++step_, micros_; }
   template <class Real>
-  void fill(MicroBatchInput<Real>& micro) { give_(step_ - 1, rank_, micro); }
+  void fill(MicroBatchInput<Real>& micro) {
+    give_(step_ - 1, rank_, micro);
+  }
   bool done() const { return false; }
 
  private:
@@ -196,19 +204,22 @@ class GeneratedLoader {
 // A trainer of Model on this rank: make_trainer<Model, TheRecipe, Executor>(plan, communicator, AdamW{…}, CosineRate{…}).
 // The recipe's optimizer is the type of `optimizer`.
 template <class Model, class RecipeType, class Executor, class Communicator, class OptimizerRule, RateSchedule Schedule = ConstantRate>
-auto make_trainer(const PlanData& plan, Communicator communicator, OptimizerRule optimizer, Schedule schedule = {}, const TrainerOptions& options = {}) {
-  static_assert(explain_optimizer<OptimizerRule>(), "weft[optim.rule]: the third argument of make_trainer is an optimizer; see optim/optimizer.hpp");
+auto make_trainer(const PlanData& plan, Communicator communicator, OptimizerRule optimizer, Schedule schedule = {},
+                  const TrainerOptions& options = {}) {
+  static_assert(explain_optimizer<OptimizerRule>(),
+                "weft[optim.rule]: the third argument of make_trainer is an optimizer; see optim/optimizer.hpp");
   using Real = typename RecipeType::Precision::Real;
   using TrainerType = Trainer<Executor, Real, Communicator, OptimizerRule, Schedule>;
-  return TrainerType(plan, model_code<typename KernelsOf<Executor>::type, Real, Model, typename RecipeType::Loss>(), std::move(communicator), optimizer,
-                     schedule, options);
+  return TrainerType(plan, model_code<typename KernelsOf<Executor>::type, Real, Model, typename RecipeType::Loss>(),
+                     std::move(communicator), optimizer, schedule, options);
 }
 
 // The same for a plan that the compiler has checked: make_trainer<Train>(communicator, AdamW{…}). Train's recipe names the optimizer.
-template <class PlanType, class Executor = Cpu<kernel::cpu::Builtin>, class Communicator, class OptimizerRule, RateSchedule Schedule = ConstantRate>
+template <class PlanType, class Executor = Cpu<kernel::cpu::Builtin>, class Communicator, class OptimizerRule,
+          RateSchedule Schedule = ConstantRate>
 auto make_trainer(Communicator communicator, OptimizerRule optimizer, Schedule schedule = {}, const TrainerOptions& options = {}) {
-  return make_trainer<typename PlanType::Model, typename PlanType::Recipe, Executor>(PlanType::data(), std::move(communicator), optimizer, schedule,
-                                                                                     options);
+  return make_trainer<typename PlanType::Model, typename PlanType::Recipe, Executor>(PlanType::data(), std::move(communicator), optimizer,
+                                                                                     schedule, options);
 }
 
 }  // namespace weft

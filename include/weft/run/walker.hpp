@@ -62,12 +62,16 @@ class Walker {
   }
   const Real* prediction(Index slot) const { return output_value(last_unit(), slot); }
   Real* prediction_gradient(Index slot) const { return output_gradient(last_unit(), slot); }
-  double* join_sums(std::size_t join, bool backward) const { return arenas_.joins.as<double>(backward ? joins_[join].backward : joins_[join].forward); }
+  double* join_sums(std::size_t join, bool backward) const {
+    return arenas_.joins.as<double>(backward ? joins_[join].backward : joins_[join].forward);
+  }
   void set_stream(std::uint64_t seed, std::uint64_t step) { seed_ = seed, step_ = step; }
   void set_poison(bool poison) { poison_ = poison; }
   std::vector<char>& touched() { return touched_; }
   Index first_touched(int leaf) const { return first_touched_[std::size_t(leaf)]; }
-  void set_cache(Real* cache, Index capacity, const std::vector<Index>* offsets) { cache_ = cache, cache_capacity_ = capacity, cache_offsets_ = offsets; }
+  void set_cache(Real* cache, Index capacity, const std::vector<Index>* offsets) {
+    cache_ = cache, cache_capacity_ = capacity, cache_offsets_ = offsets;
+  }
 
   void forward(Segment segment, const MicroBatch& micro) {
     const Index end = segment.last < num_joins() ? join(segment.last).unit : last_unit();
@@ -111,8 +115,15 @@ class Walker {
   }
 
  private:
-  struct Unit { int frame; Index repetition; Index slot_offset; bool gradient_side; };
-  struct JoinPlace { Index forward, backward, state; };
+  struct Unit {
+    int frame;
+    Index repetition;
+    Index slot_offset;
+    bool gradient_side;
+  };
+  struct JoinPlace {
+    Index forward, backward, state;
+  };
 
   int num_joins() const { return int(plan_.joins.size()); }
   const JoinSite& join(int i) const { return plan_.joins[std::size_t(i)]; }
@@ -122,7 +133,9 @@ class Walker {
   Index io_bytes(Features features) const {
     return round_up(plan_.rows * features.elems() * (features.element == Element::token ? 4 : Index(sizeof(Real))), alignment_bytes);
   }
-  std::byte* slot_data(Index u, Index slot) const { return arenas_.activations.data() + slot * slot_bytes_ + units_[std::size_t(u)].slot_offset; }
+  std::byte* slot_data(Index u, Index slot) const {
+    return arenas_.activations.data() + slot * slot_bytes_ + units_[std::size_t(u)].slot_offset;
+  }
   std::byte* boundary(bool side) const { return arenas_.boundaries.data() + (side ? plan_.activations.boundary_bytes : 0); }
 
   Real* at(Index u, Place place, Index slot, std::byte* output_side, std::byte* input_side) const {
@@ -137,7 +150,8 @@ class Walker {
   }
   Real* output_value(Index u, Index slot) const {
     const FrameMemory& memory = memory_of(u);
-    return memory.output_kept ? reinterpret_cast<Real*>(slot_data(u, slot) + memory.output_value_offset) : reinterpret_cast<Real*>(boundary(u % 2 == 1));
+    return memory.output_kept ? reinterpret_cast<Real*>(slot_data(u, slot) + memory.output_value_offset)
+                              : reinterpret_cast<Real*>(boundary(u % 2 == 1));
   }
   Real* output_gradient(Index u, Index slot) const {
     const FrameMemory& memory = memory_of(u);
@@ -186,7 +200,8 @@ class Walker {
       call.step_state = arenas_.joins.as<Real>(place.state);
     }
     if (cache_ && leaf.facts.cache_elems_per_row > 0) {
-      call.cache = cache_ + (*cache_offsets_)[std::size_t(op.leaf)] + unit.repetition * cache_capacity_ * leaf.facts.cache_elems_per_row;  // of one sequence
+      call.cache = cache_ + (*cache_offsets_)[std::size_t(op.leaf)] +
+                   unit.repetition * cache_capacity_ * leaf.facts.cache_elems_per_row;  // of one sequence
       call.cache_capacity = cache_capacity_;
     }
     call.seed = seed_, call.step = step_, call.leaf = op.leaf, call.repetition = unit.repetition, call.graph = &graph;
@@ -229,8 +244,10 @@ class Walker {
   // Hands `from` on as (a part of) the gradient `to`, unless they are the same memory.
   void pass_on(Index rows, const Real* from, Index stride, Real* to, Index width, bool first) {
     if (!to || to == from) return;
-    if (first) KernelSet::copy_columns(rows, from, stride, to, width, width);
-    else KernelSet::add_columns(rows, from, stride, to, width, width);
+    if (first)
+      KernelSet::copy_columns(rows, from, stride, to, width, width);
+    else
+      KernelSet::add_columns(rows, from, stride, to, width, width);
   }
 
   void backward_op(Index u, int i, const MicroBatch& micro, int joining) {

@@ -7,9 +7,18 @@
 
 namespace weft::simd {
 
-struct Generic { static constexpr Index register_bytes = 16, num_registers = 16; static constexpr const char* name = "generic"; };
-struct Avx2    { static constexpr Index register_bytes = 32, num_registers = 16; static constexpr const char* name = "avx2"; };
-struct Avx512  { static constexpr Index register_bytes = 64, num_registers = 32; static constexpr const char* name = "avx512"; };
+struct Generic {
+  static constexpr Index register_bytes = 16, num_registers = 16;
+  static constexpr const char* name = "generic";
+};
+struct Avx2 {
+  static constexpr Index register_bytes = 32, num_registers = 16;
+  static constexpr const char* name = "avx2";
+};
+struct Avx512 {
+  static constexpr Index register_bytes = 64, num_registers = 32;
+  static constexpr const char* name = "avx512";
+};
 
 // What this file is compiled for (-march=native or the like). Only the default is chosen by a macro.
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)

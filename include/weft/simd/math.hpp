@@ -23,16 +23,17 @@
 namespace weft::simd {
 
 // What the functions need to know of an IEEE format.
-template <class T> struct Format;
+template <class T>
+struct Format;
 template <>
 struct Format<float> {
   using Unsigned = std::uint32_t;
   static constexpr int fraction_bits = 23, bias = 127;
   static constexpr Unsigned sign = 0x80000000u, fraction = 0x007fffffu, one = 0x3f800000u, half_root = 0x3f3504f3u;  // √½
-  static constexpr float shifter = 12582912.0f;                       // 1.5 · 2^23: adding it rounds to an integer, in the low bits
+  static constexpr float shifter = 12582912.0f;  // 1.5 · 2^23: adding it rounds to an integer, in the low bits
   static constexpr float ln2_high = 0.693145751953125f, ln2_low = 1.42860682e-6f;  // high: 16 bits, so that k · high is exact
-  static constexpr float exp_least = -87.5f, exp_most = 89.0f;        // from here on the scale is 0, the product infinite
-  static constexpr float tanh_most = 9.1f;                            // from here on tanh rounds to 1
+  static constexpr float exp_least = -87.5f, exp_most = 89.0f;                     // from here on the scale is 0, the product infinite
+  static constexpr float tanh_most = 9.1f;                                         // from here on tanh rounds to 1
 };
 template <>
 struct Format<double> {
@@ -40,17 +41,20 @@ struct Format<double> {
   static constexpr int fraction_bits = 52, bias = 1023;
   static constexpr Unsigned sign = 0x8000000000000000u, fraction = 0x000fffffffffffffu, one = 0x3ff0000000000000u,
                             half_root = 0x3fe6a09e667f3bcdu;
-  static constexpr double shifter = 6755399441055744.0;               // 1.5 · 2^52
+  static constexpr double shifter = 6755399441055744.0;                                  // 1.5 · 2^52
   static constexpr double ln2_high = 0x1.62e42fefap-1, ln2_low = 0x1.cf79abc9e3b3ap-40;  // high: 36 bits
   static constexpr double exp_least = -708.5, exp_most = 709.9;
   static constexpr double tanh_most = 20.0;
 };
 
 // The register as unsigned integers of the same width.
-template <class Isa, class T> using Bits = typename VectorOf<Isa, typename Format<T>::Unsigned>::type;
+template <class Isa, class T>
+using Bits = typename VectorOf<Isa, typename Format<T>::Unsigned>::type;
 
 template <class Isa, class T>
-WEFT_ALWAYS_INLINE inline Vector<Isa, T> absolute(Vector<Isa, T> x) { return Vector<Isa, T>(Bits<Isa, T>(x) & ~Format<T>::sign); }
+WEFT_ALWAYS_INLINE inline Vector<Isa, T> absolute(Vector<Isa, T> x) {
+  return Vector<Isa, T>(Bits<Isa, T>(x) & ~Format<T>::sign);
+}
 
 // |size| with the sign of `sign`; size >= 0.
 template <class Isa, class T>
@@ -128,8 +132,8 @@ WEFT_ALWAYS_INLINE inline Vector<Isa, T> log(Vector<Isa, T> x) {
   if constexpr (sizeof(T) == 4) {
     p = polynomial<Isa, T>(square, 0.298730314f, 0.399774969f, 0.666667759f);
   } else {
-    p = polynomial<Isa, T>(square, 0.14797504072925358, 0.15313903840729298, 0.18183569706344407, 0.22222198476849478,
-                           0.28571428743251948, 0.39999999999411151, 0.66666666666667351);
+    p = polynomial<Isa, T>(square, 0.14797504072925358, 0.15313903840729298, 0.18183569706344407, 0.22222198476849478, 0.28571428743251948,
+                           0.39999999999411151, 0.66666666666667351);
   }
   V y = k * F::ln2_high - ((half - (s * (half + square * p) + k * F::ln2_low)) - f);
   y = x == infinity ? x : y;
@@ -147,7 +151,9 @@ WEFT_ALWAYS_INLINE inline Vector<Isa, T> tanh(Vector<Isa, T> x) {
 }
 
 template <class Isa, class T>
-WEFT_ALWAYS_INLINE inline Vector<Isa, T> sigmoid(Vector<Isa, T> x) { return T(1) / (T(1) + exp<Isa, T>(-x)); }
+WEFT_ALWAYS_INLINE inline Vector<Isa, T> sigmoid(Vector<Isa, T> x) {
+  return T(1) / (T(1) + exp<Isa, T>(-x));
+}
 
 // erfc(z) · exp(z²) for z >= 0, to the relative error 2e-8 (float), 2e-18 (double) before rounding: y · p(y - ½), y = 1 / (1 + 0.3 z).
 template <class Isa, class T>
@@ -175,8 +181,7 @@ WEFT_ALWAYS_INLINE inline Vector<Isa, T> erf_over_argument_less_one(Vector<Isa, 
   } else {
     return polynomial<Isa, T>(square, 5.9606853385209714e-11, -1.1374955736070149e-09, 1.466032872274226e-08, -1.6350396222864617e-07,
                               1.64610084778027e-06, -1.4925595772180906e-05, 0.0001205533113295582, -0.00085483269814255422,
-                              0.0052239776248284306, -0.026866170645077875, 0.11283791670954885, -0.37612638903183748,
-                              0.12837916709551259);
+                              0.0052239776248284306, -0.026866170645077875, 0.11283791670954885, -0.37612638903183748, 0.12837916709551259);
   }
 }
 

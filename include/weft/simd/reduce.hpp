@@ -40,8 +40,12 @@ struct Fold {
 };
 
 template <class Isa, class T>
-WEFT_ALWAYS_INLINE inline T folded_sum(Vector<Isa, T> value) { return Fold<T, lanes<Isa, T>>::sum(value); }
+WEFT_ALWAYS_INLINE inline T folded_sum(Vector<Isa, T> value) {
+  return Fold<T, lanes<Isa, T>>::sum(value);
+}
 template <class Isa, class T>
-WEFT_ALWAYS_INLINE inline T folded_maximum(Vector<Isa, T> value) { return Fold<T, lanes<Isa, T>>::maximum(value); }
+WEFT_ALWAYS_INLINE inline T folded_maximum(Vector<Isa, T> value) {
+  return Fold<T, lanes<Isa, T>>::maximum(value);
+}
 
 }  // namespace weft::simd

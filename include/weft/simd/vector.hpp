@@ -9,9 +9,16 @@
 
 namespace weft::simd {
 
-template <Index Bytes> struct IntegerOf;
-template <> struct IntegerOf<4> { using type = std::int32_t; };
-template <> struct IntegerOf<8> { using type = std::int64_t; };
+template <Index Bytes>
+struct IntegerOf;
+template <>
+struct IntegerOf<4> {
+  using type = std::int32_t;
+};
+template <>
+struct IntegerOf<8> {
+  using type = std::int64_t;
+};
 
 template <class Isa, class T>
 struct VectorOf {
@@ -21,18 +28,27 @@ struct VectorOf {
 };
 
 // Vector<Isa, float>: register_bytes / 4 lanes. Mask<Isa, float>: lanes of int32, all ones where true (what `a < b` gives).
-template <class Isa, class T> using Vector = typename VectorOf<Isa, T>::type;
-template <class Isa, class T> using Mask = typename VectorOf<Isa, typename IntegerOf<Index(sizeof(T))>::type>::type;
-template <class Isa, class T> inline constexpr Index lanes = VectorOf<Isa, T>::lanes;
+template <class Isa, class T>
+using Vector = typename VectorOf<Isa, T>::type;
+template <class Isa, class T>
+using Mask = typename VectorOf<Isa, typename IntegerOf<Index(sizeof(T))>::type>::type;
+template <class Isa, class T>
+inline constexpr Index lanes = VectorOf<Isa, T>::lanes;
 
 template <class Isa, class T>
-inline Vector<Isa, T> load(const T* from) { return *reinterpret_cast<const typename VectorOf<Isa, T>::unaligned*>(from); }
+inline Vector<Isa, T> load(const T* from) {
+  return *reinterpret_cast<const typename VectorOf<Isa, T>::unaligned*>(from);
+}
 template <class Isa, class T>
-inline void store(T* to, Vector<Isa, T> value) { *reinterpret_cast<typename VectorOf<Isa, T>::unaligned*>(to) = value; }
+inline void store(T* to, Vector<Isa, T> value) {
+  *reinterpret_cast<typename VectorOf<Isa, T>::unaligned*>(to) = value;
+}
 
 // All lanes equal to x.
 template <class Isa, class T>
-inline Vector<Isa, T> broadcast(T x) { return x - Vector<Isa, T>{}; }
+inline Vector<Isa, T> broadcast(T x) {
+  return x - Vector<Isa, T>{};
+}
 
 // The first `count` lanes from and to memory, never touching what lies beyond them. The loops are for any machine; x86 has masked
 // instructions, to which g++ 12 turns these loops only now and then.
@@ -111,7 +127,9 @@ WEFT_ALWAYS_INLINE inline void store_first(T* to, Vector<Isa, T> value, Index co
 
 // mask ? a : b, lane by lane.
 template <class V, class M>
-inline V select(M mask, V a, V b) { return mask ? a : b; }
+inline V select(M mask, V a, V b) {
+  return mask ? a : b;
+}
 
 // Lane 0 first: a fixed order, so that a sum repeats bit for bit.
 template <class Isa, class T>

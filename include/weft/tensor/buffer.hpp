@@ -14,7 +14,8 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(Index bytes)
-      : data_(bytes > 0 ? static_cast<std::byte*>(::operator new(std::size_t(bytes), std::align_val_t(alignment_bytes))) : nullptr), bytes_(bytes) {
+      : data_(bytes > 0 ? static_cast<std::byte*>(::operator new(std::size_t(bytes), std::align_val_t(alignment_bytes))) : nullptr),
+        bytes_(bytes) {
     if (data_) std::memset(data_, 0, std::size_t(bytes_));
   }
   Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
@@ -27,7 +28,9 @@ class Buffer {
   std::byte* data() const { return data_; }
   Index bytes() const { return bytes_; }
   template <class T>
-  T* as(Index offset_bytes = 0) const { return reinterpret_cast<T*>(data_ + offset_bytes); }
+  T* as(Index offset_bytes = 0) const {
+    return reinterpret_cast<T*>(data_ + offset_bytes);
+  }
 
  private:
   std::byte* data_ = nullptr;

@@ -27,13 +27,14 @@ weft::LaunchOptions waiting(std::chrono::milliseconds time_out, int spins = -1) 
 template <class Body>
 std::vector<std::string> errors_of(int ranks, Body body, const weft::LaunchOptions& options = waiting(60s)) {
   std::vector<std::string> errors(static_cast<std::size_t>(ranks));
-  weft::launch(ranks, [&](ThreadCommunicator& comm) {
-    try {
-      body(comm);
-    } catch (const weft::Error& error) {
-      errors[std::size_t(comm.rank())] = error.what();
-    }
-  }, options);
+  weft::launch(
+      ranks,
+      [&](ThreadCommunicator& comm) {
+        try {
+          body(comm);
+        } catch (const weft::Error& error) { errors[std::size_t(comm.rank())] = error.what(); }
+      },
+      options);
   return errors;
 }
 
@@ -48,22 +49,27 @@ TEST_CASE("started_requests_with_random_delays_train_as_blocking_calls") {
   constexpr Index width = 37;
   const auto train = [&](bool overlap, weft::LaunchOptions options) {
     std::vector<std::vector<float>> weights(3);
-    weft::launch(3, [&](ThreadCommunicator& comm) {
-      std::vector<float> weight(num_layers * width, 1.0F), gradient(num_layers * width, 0.0F);
-      std::array<weft::ThreadRequest, num_layers> requests;
-      for (int step = 0; step < num_steps; ++step) {
-        for (int layer = num_layers - 1; layer >= 0; --layer) {
-          float* part = gradient.data() + layer * width;
-          for (Index i = 0; i < width; ++i) part[i] = weight[std::size_t(layer * width + i)] / float(3 + comm.rank() + (i + step) % 5);
-          if (overlap) requests[std::size_t(layer)] = comm.start_all_reduce(part, width, Reduction::average, layer + 1);
-          else comm.all_reduce(part, width, Reduction::average, layer + 1);
-          comm.progress();
-        }
-        for (auto& request : requests) request.wait();
-        for (std::size_t i = 0; i < weight.size(); ++i) weight[i] -= 0.1F * gradient[i];
-      }
-      weights[std::size_t(comm.rank())] = weight;
-    }, options);
+    weft::launch(
+        3,
+        [&](ThreadCommunicator& comm) {
+          std::vector<float> weight(num_layers * width, 1.0F), gradient(num_layers * width, 0.0F);
+          std::array<weft::ThreadRequest, num_layers> requests;
+          for (int step = 0; step < num_steps; ++step) {
+            for (int layer = num_layers - 1; layer >= 0; --layer) {
+              float* part = gradient.data() + layer * width;
+              for (Index i = 0; i < width; ++i) part[i] = weight[std::size_t(layer * width + i)] / float(3 + comm.rank() + (i + step) % 5);
+              if (overlap)
+                requests[std::size_t(layer)] = comm.start_all_reduce(part, width, Reduction::average, layer + 1);
+              else
+                comm.all_reduce(part, width, Reduction::average, layer + 1);
+              comm.progress();
+            }
+            for (auto& request : requests) request.wait();
+            for (std::size_t i = 0; i < weight.size(); ++i) weight[i] -= 0.1F * gradient[i];
+          }
+          weights[std::size_t(comm.rank())] = weight;
+        },
+        options);
     require(weights[0] == weights[1] && weights[0] == weights[2], "ranks have different weights");
     return weights[0];
   };
@@ -81,27 +87,33 @@ TEST_CASE("started_requests_finish_during_later_work") {
   delayed.threads.delay = [](const weft::CallRecord& call, Index) {
     return call.operation == weft::Operation::all_reduce ? std::chrono::nanoseconds(3ms) : 0ns;
   };
-  weft::launch(2, [](ThreadCommunicator& comm) {
-    std::vector<float> data(10 * 100, 1.0F);
-    std::array<weft::ThreadRequest, 10> requests;
-    const auto start = std::chrono::steady_clock::now();
-    for (std::size_t layer = 0; layer < 10; ++layer) {
-      requests[layer] = comm.start_all_reduce(data.data() + 100 * layer, 100, Reduction::sum);
-      require(!requests[layer].done() || std::chrono::steady_clock::now() - start >= 3ms, "reduced before its time");
-    }
-    while (!requests[8].done()) require(std::chrono::steady_clock::now() - start < 30s, "no progress without a wait");
-    for (std::size_t layer = 0; layer < 8; ++layer) require(requests[layer].done(), "requests finish out of order");
-    requests[9].wait();
-    for (const float value : data) require(value == 2.0F, "a sum is wrong");
-  }, delayed);
+  weft::launch(
+      2,
+      [](ThreadCommunicator& comm) {
+        std::vector<float> data(10 * 100, 1.0F);
+        std::array<weft::ThreadRequest, 10> requests;
+        const auto start = std::chrono::steady_clock::now();
+        for (std::size_t layer = 0; layer < 10; ++layer) {
+          requests[layer] = comm.start_all_reduce(data.data() + 100 * layer, 100, Reduction::sum);
+          require(!requests[layer].done() || std::chrono::steady_clock::now() - start >= 3ms, "reduced before its time");
+        }
+        while (!requests[8].done()) require(std::chrono::steady_clock::now() - start < 30s, "no progress without a wait");
+        for (std::size_t layer = 0; layer < 8; ++layer) require(requests[layer].done(), "requests finish out of order");
+        requests[9].wait();
+        for (const float value : data) require(value == 2.0F, "a sum is wrong");
+      },
+      delayed);
 }
 
 TEST_CASE("receive_without_send_is_told_at_once_to_all") {
   const auto errors = errors_of(3, [](ThreadCommunicator& comm) {
     float value = 0;
-    if (comm.rank() == 0) comm.receive(&value, 1, 1);
-    else if (comm.rank() == 1) comm.receive(&value, 1, 0);
-    else comm.barrier();
+    if (comm.rank() == 0)
+      comm.receive(&value, 1, 1);
+    else if (comm.rank() == 1)
+      comm.receive(&value, 1, 0);
+    else
+      comm.barrier();
   });
   CHECK_MESSAGE(has(errors[0], "weft[comm.deadlock]"), errors[0]);
   CHECK(has(errors[0], "rank 1: receive of 1 float32 from rank 0"));
@@ -128,8 +140,10 @@ TEST_CASE("two_groups_in_one_order_with_requests_in_both_go_on") {
       float a = 1, b = 1;
       auto in_row = row.start_all_reduce(&a, 1, Reduction::sum);
       auto in_column = column.start_all_reduce(&b, 1, Reduction::sum);
-      if (comm.rank() % 3 == 0) in_row.wait(), in_column.wait();
-      else in_column.wait(), in_row.wait();
+      if (comm.rank() % 3 == 0)
+        in_row.wait(), in_column.wait();
+      else
+        in_column.wait(), in_row.wait();
       require(a == 2 && b == 2, "a sum in a part is wrong");
     }
   });
@@ -137,17 +151,20 @@ TEST_CASE("two_groups_in_one_order_with_requests_in_both_go_on") {
 
 TEST_CASE("all_reduce_with_a_rank_that_computes_for_ever_times_out_and_says_who") {
   std::atomic<bool> is_over{false};
-  const auto errors = errors_of(2, [&](ThreadCommunicator& comm) {
-    float value = 0;
-    if (comm.rank() == 1)
-      while (!is_over) std::this_thread::yield();
-    try {
-      comm.all_reduce(&value, 1, Reduction::sum);
-    } catch (...) {
-      is_over = true;
-      throw;
-    }
-  }, waiting(30ms));
+  const auto errors = errors_of(
+      2,
+      [&](ThreadCommunicator& comm) {
+        float value = 0;
+        if (comm.rank() == 1)
+          while (!is_over) std::this_thread::yield();
+        try {
+          comm.all_reduce(&value, 1, Reduction::sum);
+        } catch (...) {
+          is_over = true;
+          throw;
+        }
+      },
+      waiting(30ms));
   CHECK_MESSAGE(has(errors[0], "weft[comm.time_out]"), errors[0]);
   CHECK(has(errors[0], "rank 0: all_reduce of 1 float32, sum"));
   CHECK(has(errors[0], "rank 1: does not wait"));
@@ -159,8 +176,9 @@ TEST_CASE("disagreement_reads_the_same_on_every_rank") {
     std::vector<float> data(2000, 0.0F);
     comm.all_reduce(data.data(), comm.rank() == 2 ? 1000 : 1024, Reduction::sum);
   });
-  CHECK(errors[0] == "weft[comm.mismatch]: the ranks of a communicator make the same calls in the same order; call 0 of communicator 0; "
-                     "rank 0 1 3: all_reduce of 1024 float32, sum; rank 2: all_reduce of 1000 float32, sum");
+  CHECK(errors[0] ==
+        "weft[comm.mismatch]: the ranks of a communicator make the same calls in the same order; call 0 of communicator 0; "
+        "rank 0 1 3: all_reduce of 1024 float32, sum; rank 2: all_reduce of 1000 float32, sum");
   for (const std::string& error : errors) CHECK(error == errors[0]);
 }
 
@@ -178,16 +196,16 @@ TEST_CASE("disagreement_of_started_requests_is_told_too") {
 TEST_CASE("request_of_a_rank_that_throws_is_withdrawn") {
   for (int round = 0; round < 20; ++round) {
     std::vector<std::string> others(4);
-    CHECK_THROWS_WITH_AS(weft::launch(4, [&](ThreadCommunicator& comm) {
-      std::vector<float> data(50'000, 1.0F);
-      auto request = comm.start_all_reduce(data.data(), 50'000, Reduction::sum);
-      if (comm.rank() == 1) throw std::runtime_error("lost its head");
-      try {
-        request.wait();
-      } catch (const weft::Error& error) {
-        others[std::size_t(comm.rank())] = error.what();
-      }
-    }), doctest::Contains("rank 1 of 4: lost its head"), weft::Error);
+    CHECK_THROWS_WITH_AS(weft::launch(4,
+                                      [&](ThreadCommunicator& comm) {
+                                        std::vector<float> data(50'000, 1.0F);
+                                        auto request = comm.start_all_reduce(data.data(), 50'000, Reduction::sum);
+                                        if (comm.rank() == 1) throw std::runtime_error("lost its head");
+                                        try {
+                                          request.wait();
+                                        } catch (const weft::Error& error) { others[std::size_t(comm.rank())] = error.what(); }
+                                      }),
+                         doctest::Contains("rank 1 of 4: lost its head"), weft::Error);
     for (const std::size_t rank : {0U, 2U, 3U})  // the request was dropped, unless all had been reduced before
       CHECK((others[rank].empty() || has(others[rank], "rank 1")));
   }
@@ -208,8 +226,10 @@ TEST_CASE("rank_that_leaves_before_a_message_is_named_on_both_ends") {
       float value = 0;
       if (comm.rank() == 2) return;
       if (comm.rank() == 1) return comm.barrier();
-      if (sends) comm.send(&value, 1, 2);
-      else comm.receive(&value, 1, 2);
+      if (sends)
+        comm.send(&value, 1, 2);
+      else
+        comm.receive(&value, 1, 2);
     });
     for (const std::size_t rank : {0U, 1U}) {
       CHECK_MESSAGE(has(errors[rank], "weft[comm.rank_left]: rank 2 has left"), errors[rank]);
@@ -240,8 +260,7 @@ TEST_CASE("error_that_is_caught_stays_for_later_calls_of_all") {
     try {
       float data[4] = {};
       comm.broadcast(data, 4, comm.rank());
-    } catch (const weft::Error&) {
-    }
+    } catch (const weft::Error&) {}
     comm.progress();
   });
   for (const std::string& error : errors) CHECK(has(error, "weft[comm.mismatch]"));
@@ -253,9 +272,7 @@ TEST_CASE("buffers_that_overlap_are_refused_unless_one_is_the_own_row") {
     const auto is_refused = [](auto call) {
       try {
         call();
-      } catch (const weft::Error& error) {
-        return error.id() == "comm.overlap";
-      }
+      } catch (const weft::Error& error) { return error.id() == "comm.overlap"; }
       return false;
     };
     require(is_refused([&] { comm.reduce_scatter(data + 1 - comm.rank(), data, 1, Reduction::sum); }), "overlap in reduce_scatter");
@@ -268,14 +285,17 @@ TEST_CASE("buffers_that_overlap_are_refused_unless_one_is_the_own_row") {
 
 TEST_CASE("many_more_ranks_than_cores_finish_with_and_without_spinning") {
   for (const int spins : {0, 1, -1}) {
-    weft::launch(24, [](ThreadCommunicator& comm) {
-      std::vector<std::int32_t> data(100, comm.rank());
-      for (int i = 0; i < 10; ++i) {
-        comm.all_reduce(data.data(), 100, Reduction::maximum);
-        comm.barrier();
-      }
-      require(data[99] == 23, "a maximum is wrong");
-    }, waiting(60s, spins));
+    weft::launch(
+        24,
+        [](ThreadCommunicator& comm) {
+          std::vector<std::int32_t> data(100, comm.rank());
+          for (int i = 0; i < 10; ++i) {
+            comm.all_reduce(data.data(), 100, Reduction::maximum);
+            comm.barrier();
+          }
+          require(data[99] == 23, "a maximum is wrong");
+        },
+        waiting(60s, spins));
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <weft/kernel/cpu/linear.hpp>
 #include <weft/kernel/cblas/products.hpp>
+#include <weft/kernel/cpu/linear.hpp>
 
 #include "../products_cases.hpp"
 
@@ -20,11 +20,10 @@ static_assert(kernel::cpu::Products<Cblas, simd::Native>, "a library is a produc
 template <class Real>
 void check() {
   ScratchMemory scratch(kernel::cpu_scratch_bytes);
-  check_products<Real>({0, 1, 5, 33, 129}, {0, 1, 10, 65}, {0, 1, 31, 257},
-                       [&](Transpose ta, Transpose tb, Index m, Index n, Index k, const Real* a, Index lda, const Real* b, Index ldb,
-                           bool accumulate, Real* c, Index ldc) {
-                         Cblas::gemm<simd::Native, Real>(ta, tb, m, n, k, a, lda, b, ldb, accumulate, c, ldc, scratch.get());
-                       });
+  check_products<Real>(
+      {0, 1, 5, 33, 129}, {0, 1, 10, 65}, {0, 1, 31, 257},
+      [&](Transpose ta, Transpose tb, Index m, Index n, Index k, const Real* a, Index lda, const Real* b, Index ldb, bool accumulate,
+          Real* c, Index ldc) { Cblas::gemm<simd::Native, Real>(ta, tb, m, n, k, a, lda, b, ldb, accumulate, c, ldc, scratch.get()); });
 }
 
 TEST_CASE_TEMPLATE("cblas_product_equals_reference", Real, float, double) { check<Real>(); }

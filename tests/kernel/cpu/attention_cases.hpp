@@ -18,7 +18,9 @@ using namespace weft;
 using namespace weft::kernel;
 
 struct NoProducts {};  // attention multiplies by itself
-struct Alignment { alignas(alignment_bytes) std::byte bytes[alignment_bytes]; };
+struct Alignment {
+  alignas(alignment_bytes) std::byte bytes[alignment_bytes];
+};
 inline const std::unique_ptr<Alignment[]> arena(new Alignment[cpu_scratch_bytes / alignment_bytes]);
 inline const Scratch scratch{arena[0].bytes, cpu_scratch_bytes};
 
@@ -67,8 +69,8 @@ struct Problem {
   template <class Isa = simd::Native>
   void tiled_backward(Scratch with = scratch) {
     cpu::attention_backward<NoProducts, Isa>(sizes, scale, q.data(), q_stride, kv.data(), kv.data() + v_offset, kv_stride, kv_batch,
-                                               y.data(), y_stride, lse.data(), dy.data(), y_stride, dq.data(), q_stride, dkv.data(),
-                                               dkv.data() + v_offset, dkv_stride, dkv_batch, with);
+                                             y.data(), y_stride, lse.data(), dy.data(), y_stride, dq.data(), q_stride, dkv.data(),
+                                             dkv.data() + v_offset, dkv_stride, dkv_batch, with);
   }
 };
 
@@ -84,19 +86,25 @@ double difference(const std::vector<Real>& a, const std::vector<Real>& b) {
   return most;
 }
 
-template <class Real> constexpr double tolerance = sizeof(Real) == 8 ? 1e-12 : 2e-5;
+template <class Real>
+constexpr double tolerance = sizeof(Real) == 8 ? 1e-12 : 2e-5;
 
 template <class Real, class Isa = simd::Native>
 void check_against_reference(AttentionSizes sizes, Index padding) {
-  CAPTURE(sizes.batch); CAPTURE(sizes.queries); CAPTURE(sizes.keys); CAPTURE(sizes.heads); CAPTURE(sizes.key_value_heads);
-  CAPTURE(sizes.head_size); CAPTURE(sizes.causal);
+  CAPTURE(sizes.batch);
+  CAPTURE(sizes.queries);
+  CAPTURE(sizes.keys);
+  CAPTURE(sizes.heads);
+  CAPTURE(sizes.key_value_heads);
+  CAPTURE(sizes.head_size);
+  CAPTURE(sizes.causal);
   Problem<Real> expected(sizes, padding), actual(sizes, padding);
   expected.reference(), actual.template tiled<Isa>();
   CHECK(difference(actual.y, expected.y) < tolerance<Real>);
   CHECK(difference(actual.lse, expected.lse) < tolerance<Real>);
   expected.reference_backward(), actual.template tiled_backward<Isa>();
   CHECK(difference(actual.dq, expected.dq) < 4 * tolerance<Real>);
-  CHECK(difference(actual.dkv, expected.dkv) < 20 * tolerance<Real>);   // sums over queries and the heads of a group
+  CHECK(difference(actual.dkv, expected.dkv) < 20 * tolerance<Real>);  // sums over queries and the heads of a group
 }
 
 }  // namespace attention_cases

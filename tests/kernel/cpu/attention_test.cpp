@@ -13,13 +13,13 @@ TEST_CASE_TEMPLATE("attention_any_sizes_equals_the_reference", Real, float, doub
   for (const bool causal : {true, false}) {
     for (const Index head_size : {5, 8, 24, 32, 64}) {
       check_against_reference<Real>({2, 13, 13, 2, 2, head_size, causal}, 3);
-      check_against_reference<Real>({1, 7, 40, 4, 2, head_size, causal}, 1);    // past = 33
-      check_against_reference<Real>({2, 1, 150, 4, 1, head_size, causal}, 0);   // one query, more than a tile of keys
+      check_against_reference<Real>({1, 7, 40, 4, 2, head_size, causal}, 1);   // past = 33
+      check_against_reference<Real>({2, 1, 150, 4, 1, head_size, causal}, 0);  // one query, more than a tile of keys
       check_against_reference<Real>({1, 1, 20, 8, 1, head_size, causal}, 5);
       check_against_reference<Real>({1, 5, 5, 1, 1, head_size, causal}, 0);
     }
     check_against_reference<Real>({1, 64, 64, 2, 1, 32, causal}, 0);
-    check_against_reference<Real>({1, 200, 200, 1, 1, 32, causal}, 7);          // several tiles of queries and of keys
+    check_against_reference<Real>({1, 200, 200, 1, 1, 32, causal}, 7);  // several tiles of queries and of keys
     check_against_reference<Real>({1, 70, 203, 2, 1, 17, causal}, 2);
     check_against_reference<Real>({1, 2, 300, 2, 1, 64, causal}, 2);
     check_against_reference<Real>({1, 9, 33, 1, 1, 256, causal}, 1);
@@ -38,7 +38,9 @@ TEST_CASE("attention_many_keys_and_wide_heads_fit_the_scratch_of_a_rank") {
 TEST_CASE("attention_without_enough_scratch_is_refused") {
   Problem<float> problem({1, 64, 64, 1, 1, 32, true}, 0);
   const auto id = [](auto&& call) -> std::string {
-    try { call(); } catch (const Error& error) { return error.id(); }
+    try {
+      call();
+    } catch (const Error& error) { return error.id(); }
     return "no error";
   };
   CHECK(id([&] { problem.tiled({arena[0].bytes, 1024}); }) == "attention.scratch");
@@ -84,7 +86,7 @@ TEST_CASE_TEMPLATE("attention_of_a_sequence_does_not_depend_on_the_batch", Real,
 TEST_CASE_TEMPLATE("attention_huge_scores_stay_finite", Real, float, double) {
   for (const Index queries : {40, 1}) {
     const AttentionSizes sizes{1, queries, 300, 2, 1, 16, true};
-    Problem<Real> actual(sizes, 0, 50.0), expected(sizes, 0, 50.0);   // scores of about ±1e4
+    Problem<Real> actual(sizes, 0, 50.0), expected(sizes, 0, 50.0);  // scores of about ±1e4
     actual.tiled(), expected.reference();
     for (std::size_t i = 0; i < actual.y.size(); ++i) {
       REQUIRE(std::isfinite(actual.y[i]));
@@ -137,15 +139,15 @@ TEST_CASE_TEMPLATE("attention_tokens_appended_to_a_cache_equal_the_whole_sequenc
   std::vector<Real> whole(std::size_t(tokens * heads * D)), cache(std::size_t(tokens * cached)), y(std::size_t(heads * D));
   const Real scale = Real(1 / std::sqrt(double(D)));
   cpu::attention_forward<NoProducts, simd::Native>({1, tokens, tokens, heads, shared, D, true}, scale, row.data(), width,
-                                                     row.data() + heads * D, row.data() + (heads + shared) * D, width, tokens * width,
-                                                     whole.data(), heads * D, static_cast<Real*>(nullptr), scratch);
+                                                   row.data() + heads * D, row.data() + (heads + shared) * D, width, tokens * width,
+                                                   whole.data(), heads * D, static_cast<Real*>(nullptr), scratch);
   double most = 0;
   for (Index t = 0; t < tokens; ++t) {
     const Real* const token = row.data() + t * width;
     std::copy_n(token + heads * D, cached, cache.data() + t * cached);
     cpu::attention_forward<NoProducts, simd::Native>({1, 1, t + 1, heads, shared, D, true}, scale, token, width, cache.data(),
-                                                       cache.data() + shared * D, cached, tokens * cached, y.data(), heads * D,
-                                                       static_cast<Real*>(nullptr), scratch);
+                                                     cache.data() + shared * D, cached, tokens * cached, y.data(), heads * D,
+                                                     static_cast<Real*>(nullptr), scratch);
     for (Index c = 0; c < heads * D; ++c) {
       most = std::max(most, std::abs(double(y[std::size_t(c)]) - double(whole[std::size_t(t * heads * D + c)])));
     }

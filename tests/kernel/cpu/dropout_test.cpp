@@ -22,7 +22,8 @@ TEST_CASE_TEMPLATE("cpu_dropout_equals_the_reference_bit_for_bit", T, WEFT_TEST_
           Guarded<Real> y(rows * width), expected(rows * width), in_place(x);
           kernel::cpu::dropout_forward<Isa>(rows, width, first_row, probability, stream, x.data(), y.data());
           kernel::dropout_forward(rows, width, first_row, probability, stream, x.data(), expected.data());
-          kernel::cpu::dropout_backward<Isa>(rows, width, first_row, probability, stream, static_cast<const Real*>(in_place.data()), in_place.data());
+          kernel::cpu::dropout_backward<Isa>(rows, width, first_row, probability, stream, static_cast<const Real*>(in_place.data()),
+                                             in_place.data());
           CHECK(y.values() == expected.values());
           CHECK(in_place.values() == y.values());
           CHECK((y.guards_hold() && in_place.guards_hold()));

@@ -68,7 +68,8 @@ TEST_CASE_TEMPLATE("cpu_all_finite_sees_every_place", T, WEFT_TEST_ISAS) {
     std::vector<Real> x(std::size_t(n), std::numeric_limits<Real>::max());
     CHECK(kernel::cpu::all_finite<Isa>(n, x.data()));
     for (Index place = 0; place < n; place += 1 + n / 37) {
-      for (Real bad : {std::numeric_limits<Real>::infinity(), -std::numeric_limits<Real>::infinity(), std::numeric_limits<Real>::quiet_NaN()}) {
+      for (Real bad :
+           {std::numeric_limits<Real>::infinity(), -std::numeric_limits<Real>::infinity(), std::numeric_limits<Real>::quiet_NaN()}) {
         x[std::size_t(place)] = bad;
         CHECK(!kernel::cpu::all_finite<Isa>(n, x.data()));
         x[std::size_t(place)] = 0;

@@ -24,15 +24,13 @@ template <class Case>
 auto builtin(Scratch scratch) {
   using Real = typename Case::Real;
   return [scratch](Transpose ta, Transpose tb, Index m, Index n, Index k, const Real* a, Index lda, const Real* b, Index ldb,
-                   bool accumulate, Real* c, Index ldc) {
-    Builtin::gemm<typename Case::Isa, Real>(ta, tb, m, n, k, a, lda, b, ldb, accumulate, c, ldc, scratch);
-  };
+                   bool accumulate, Real* c,
+                   Index ldc) { Builtin::gemm<typename Case::Isa, Real>(ta, tb, m, n, k, a, lda, b, ldb, accumulate, c, ldc, scratch); };
 }
 
 TEST_CASE_TEMPLATE("builtin_product_of_small_sizes_equals_reference", Case, WEFT_TEST_ISAS) {
   ScratchMemory scratch(kernel::cpu::minimum_product_scratch_bytes);
-  check_products<typename Case::Real>({0, 1, 2, 3, 5, 12, 13, 23, 40}, {0, 1, 10, 16, 17, 33}, {0, 1, 7, 32},
-                                      builtin<Case>(scratch.get()));
+  check_products<typename Case::Real>({0, 1, 2, 3, 5, 12, 13, 23, 40}, {0, 1, 10, 16, 17, 33}, {0, 1, 7, 32}, builtin<Case>(scratch.get()));
 }
 
 TEST_CASE_TEMPLATE("builtin_product_of_several_blocks_equals_reference", Case, WEFT_TEST_ISAS) {
@@ -44,14 +42,14 @@ TEST_CASE_TEMPLATE("builtin_product_of_several_blocks_equals_reference", Case, W
 }
 
 TEST_CASE_TEMPLATE("builtin_product_whose_right_operand_exceeds_scratch_equals_reference", Case, WEFT_TEST_ISAS_OF(float)) {
-  ScratchMemory scratch(128 * KiB);   // 256 deep panels of 128 columns: k is cut into stretches, n into strips
+  ScratchMemory scratch(128 * KiB);  // 256 deep panels of 128 columns: k is cut into stretches, n into strips
   for (Transpose tb : {Transpose::no, Transpose::yes}) {
     check_product<float>({290, 150, 280, Transpose::yes, tb, true, 1, 1, 1}, builtin<Case>(scratch.get()));
   }
 }
 
 TEST_CASE_TEMPLATE("builtin_product_of_far_apart_rows_equals_reference", Case, WEFT_TEST_ISAS) {
-  ScratchMemory scratch(kernel::cpu_scratch_bytes);   // stored rows 8 KiB and more apart: a is packed
+  ScratchMemory scratch(kernel::cpu_scratch_bytes);  // stored rows 8 KiB and more apart: a is packed
   for (Transpose ta : {Transpose::no, Transpose::yes}) {
     check_product<typename Case::Real>({31, 101, 258, ta, Transpose::no, false, 2000, 0, 3}, builtin<Case>(scratch.get()));
   }
@@ -66,8 +64,10 @@ TEST_CASE_TEMPLATE("builtin_product_of_a_part_has_the_bits_of_the_whole", Case, 
   std::vector<Real> a(m * k), b(k * n), at(k * m), bt(n * k), whole(m * n);
   for (Real& value : a) value = numbers.any<Real>();
   for (Real& value : b) value = numbers.any<Real>();
-  for (Index i = 0; i < m; ++i) for (Index p = 0; p < k; ++p) at[std::size_t(p * m + i)] = a[std::size_t(i * k + p)];
-  for (Index p = 0; p < k; ++p) for (Index j = 0; j < n; ++j) bt[std::size_t(j * k + p)] = b[std::size_t(p * n + j)];
+  for (Index i = 0; i < m; ++i)
+    for (Index p = 0; p < k; ++p) at[std::size_t(p * m + i)] = a[std::size_t(i * k + p)];
+  for (Index p = 0; p < k; ++p)
+    for (Index j = 0; j < n; ++j) bt[std::size_t(j * k + p)] = b[std::size_t(p * n + j)];
   builtin<Case>(large.get())(Transpose::no, Transpose::no, m, n, k, a.data(), k, b.data(), n, false, whole.data(), n);
 
   for (int transposes = 0; transposes < 4; ++transposes) {
@@ -116,13 +116,13 @@ TEST_CASE_TEMPLATE("builtin_product_of_zero_and_not_finite_is_nan", Case, WEFT_T
   ScratchMemory memory(kernel::cpu_scratch_bytes);
   for (Real bad : {std::numeric_limits<Real>::quiet_NaN(), std::numeric_limits<Real>::infinity()}) {
     std::vector<Real> a(m * k, Real(0)), b(k * n, Real(1)), c(m * n);
-    b[4 * n + 36] = bad;   // column 36
+    b[4 * n + 36] = bad;  // column 36
     builtin<Case>(memory.get())(Transpose::no, Transpose::no, m, n, k, a.data(), k, b.data(), n, false, c.data(), n);
     for (Index i = 0; i < m; ++i) {
       for (Index j = 0; j < n; ++j) REQUIRE_EQ(std::isnan(c[std::size_t(i * n + j)]), j == 36);
     }
     a.assign(m * k, Real(1)), b.assign(k * n, Real(0));
-    a[14 * k + 8] = bad;   // row 14
+    a[14 * k + 8] = bad;  // row 14
     builtin<Case>(memory.get())(Transpose::no, Transpose::no, m, n, k, a.data(), k, b.data(), n, false, c.data(), n);
     for (Index i = 0; i < m; ++i) {
       for (Index j = 0; j < n; ++j) REQUIRE_EQ(std::isnan(c[std::size_t(i * n + j)]), i == 14);

@@ -20,11 +20,15 @@ TEST_CASE_TEMPLATE("cpu_layer_norm_equals_the_reference", T, WEFT_TEST_ISAS) {
       CAPTURE(rows);
       auto x = Noise(std::uint64_t(width)).values<Real>(rows * width);
       for (Real& v : x) v = v * Real(2) + Real(0.5);
-      const auto gain = Noise(2).values<Real>(width), shift = Noise(3).values<Real>(width), dy = Noise(4).values<Real>(rows * width), start = Noise(5).values<Real>(rows * width);
-      Guarded<Real> y(rows * width), y_expected(rows * width), mean(rows), mean_expected(rows), rstd(rows), rstd_expected(rows), y_in_place(x);
+      const auto gain = Noise(2).values<Real>(width), shift = Noise(3).values<Real>(width), dy = Noise(4).values<Real>(rows * width),
+                 start = Noise(5).values<Real>(rows * width);
+      Guarded<Real> y(rows * width), y_expected(rows * width), mean(rows), mean_expected(rows), rstd(rows), rstd_expected(rows),
+          y_in_place(x);
       kernel::cpu::layer_norm_forward<Isa>(rows, width, epsilon, x.data(), gain.data(), shift.data(), y.data(), mean.data(), rstd.data());
-      kernel::layer_norm_forward(rows, width, epsilon, x.data(), gain.data(), shift.data(), y_expected.data(), mean_expected.data(), rstd_expected.data());
-      kernel::cpu::layer_norm_forward<Isa>(rows, width, epsilon, static_cast<const Real*>(y_in_place.data()), gain.data(), shift.data(), y_in_place.data(), mean.data(), rstd.data());
+      kernel::layer_norm_forward(rows, width, epsilon, x.data(), gain.data(), shift.data(), y_expected.data(), mean_expected.data(),
+                                 rstd_expected.data());
+      kernel::cpu::layer_norm_forward<Isa>(rows, width, epsilon, static_cast<const Real*>(y_in_place.data()), gain.data(), shift.data(),
+                                           y_in_place.data(), mean.data(), rstd.data());
       const double tolerance = rounding<Real>(width == 1 ? 400 : 30);
       CHECK(largest_difference(y.values(), y_expected.values()) <= tolerance);
       CHECK(y_in_place.values() == y.values());
@@ -32,9 +36,12 @@ TEST_CASE_TEMPLATE("cpu_layer_norm_equals_the_reference", T, WEFT_TEST_ISAS) {
       CHECK((y.guards_hold() && rstd.guards_hold()));
 
       for (bool accumulate : {false, true}) {
-        Guarded<Real> dx(start), dx_expected(start), dx_in_place(dy), dgain(gain), dgain_expected(gain), dshift(gain), dshift_expected(gain);
-        kernel::cpu::layer_norm_backward<Isa>(rows, width, x.data(), gain.data(), mean.data(), rstd.data(), dy.data(), dx.data(), dgain.data(), dshift.data(), accumulate);
-        kernel::layer_norm_backward(rows, width, x.data(), gain.data(), mean.data(), rstd.data(), dy.data(), dx_expected.data(), dgain_expected.data(), dshift_expected.data(), accumulate);
+        Guarded<Real> dx(start), dx_expected(start), dx_in_place(dy), dgain(gain), dgain_expected(gain), dshift(gain),
+            dshift_expected(gain);
+        kernel::cpu::layer_norm_backward<Isa>(rows, width, x.data(), gain.data(), mean.data(), rstd.data(), dy.data(), dx.data(),
+                                              dgain.data(), dshift.data(), accumulate);
+        kernel::layer_norm_backward(rows, width, x.data(), gain.data(), mean.data(), rstd.data(), dy.data(), dx_expected.data(),
+                                    dgain_expected.data(), dshift_expected.data(), accumulate);
         CHECK(largest_difference(dx.values(), dx_expected.values()) <= (width == 1 ? 1e-1 : tolerance));
         CHECK(largest_difference(dgain.values(), dgain_expected.values()) <= tolerance);
         CHECK(largest_difference(dshift.values(), dshift_expected.values()) <= tolerance);
@@ -43,9 +50,12 @@ TEST_CASE_TEMPLATE("cpu_layer_norm_equals_the_reference", T, WEFT_TEST_ISAS) {
         if (accumulate) continue;
         Guarded<Real> dgain_again(gain), dshift_again(gain);
         Real* none = nullptr;
-        kernel::cpu::layer_norm_backward<Isa>(rows, width, x.data(), gain.data(), mean.data(), rstd.data(), dy.data(), none, dgain_again.data(), dshift_again.data(), false);
+        kernel::cpu::layer_norm_backward<Isa>(rows, width, x.data(), gain.data(), mean.data(), rstd.data(), dy.data(), none,
+                                              dgain_again.data(), dshift_again.data(), false);
         CHECK(dgain_again.values() == dgain.values());
-        kernel::cpu::layer_norm_backward<Isa>(rows, width, x.data(), gain.data(), mean.data(), rstd.data(), static_cast<const Real*>(dx_in_place.data()), dx_in_place.data(), dgain_again.data(), dshift_again.data(), false);
+        kernel::cpu::layer_norm_backward<Isa>(rows, width, x.data(), gain.data(), mean.data(), rstd.data(),
+                                              static_cast<const Real*>(dx_in_place.data()), dx_in_place.data(), dgain_again.data(),
+                                              dshift_again.data(), false);
         CHECK(dx_in_place.values() == dx.values());
       }
     }
@@ -57,6 +67,7 @@ TEST_CASE_TEMPLATE("cpu_layer_norm_row_with_nan_spoils_no_other_row", T, WEFT_TE
   constexpr Index width = 33;
   std::vector<Real> x(3 * width, Real(1)), gain(width, Real(1)), shift(width), y(3 * width), mean(3), rstd(3);
   x[width + 32] = std::numeric_limits<Real>::quiet_NaN();
-  kernel::cpu::layer_norm_forward<typename T::Isa>(Index(3), width, Real(1e-5), x.data(), gain.data(), shift.data(), y.data(), mean.data(), rstd.data());
+  kernel::cpu::layer_norm_forward<typename T::Isa>(Index(3), width, Real(1e-5), x.data(), gain.data(), shift.data(), y.data(), mean.data(),
+                                                   rstd.data());
   for (Index i = 0; i < 3 * width; ++i) CHECK(std::isnan(y[std::size_t(i)]) == (i / width == 1));
 }

@@ -34,7 +34,9 @@ std::vector<Real> numbers(Index count, std::uint32_t seed) {
   return values;
 }
 
-struct Sizes { Index rows, in, out; };
+struct Sizes {
+  Index rows, in, out;
+};
 constexpr Sizes sizes[] = {{1, 1, 1}, {5, 0, 7}, {0, 3, 4}, {13, 64, 65}, {130, 261, 10}, {301, 33, 67}};
 
 template <class Policy, class Isa, class Real>
@@ -45,7 +47,7 @@ void check_forward() {
     const auto x = numbers<Real>(rows * in, 1), weight = numbers<Real>(out * in, 2), bias = numbers<Real>(out, 3);
     const auto residual = numbers<Real>(rows * out, 4);
     for (int addends = 0; addends < 6; ++addends) {
-      const bool in_place = addends >= 4;   // the residual is y itself
+      const bool in_place = addends >= 4;  // the residual is y itself
       const Real* const b = addends & 1 ? bias.data() : nullptr;
       std::vector<Real> y = residual, expected = residual;
       if (!in_place) y.assign(y.size(), Real(NAN));

@@ -16,10 +16,11 @@ TEST_CASE_TEMPLATE("cpu_mean_squared_error_equals_the_reference", T, WEFT_TEST_I
     for (Index rows : {0, 1, 3}) {
       const auto prediction = Noise(1).values<Real>(rows * width), target = Noise(2).values<Real>(rows * width);
       Guarded<Real> gradient(rows * width), expected(rows * width), in_place(prediction);
-      const auto sum = kernel::cpu::mean_squared_error<typename T::Isa>(rows, width, prediction.data(), target.data(), Real(0.5), gradient.data());
+      const auto sum =
+          kernel::cpu::mean_squared_error<typename T::Isa>(rows, width, prediction.data(), target.data(), Real(0.5), gradient.data());
       const auto right = kernel::mean_squared_error(rows, width, prediction.data(), target.data(), Real(0.5), expected.data());
-      const auto again = kernel::cpu::mean_squared_error<typename T::Isa>(rows, width, static_cast<const Real*>(in_place.data()), target.data(),
-                                                                          Real(0.5), in_place.data());
+      const auto again = kernel::cpu::mean_squared_error<typename T::Isa>(rows, width, static_cast<const Real*>(in_place.data()),
+                                                                          target.data(), Real(0.5), in_place.data());
       CHECK(sum.count == rows * width);
       CHECK(std::abs(sum.loss - right.loss) <= rounding<Real>(1) * (1 + right.loss));
       CHECK(again.loss == sum.loss);

@@ -21,7 +21,8 @@ TEST_CASE_TEMPLATE("cpu_position_equals_the_reference_bit_for_bit", T, WEFT_TEST
         Guarded<Real> y(n), y_expected(n), in_place(x), dtable(table), dtable_expected(table);
         kernel::cpu::position_forward<Isa>(batch, sequence, past, width, x.data(), table.data(), y.data());
         kernel::position_forward(batch, sequence, past, width, x.data(), table.data(), y_expected.data());
-        kernel::cpu::position_forward<Isa>(batch, sequence, past, width, static_cast<const Real*>(in_place.data()), table.data(), in_place.data());
+        kernel::cpu::position_forward<Isa>(batch, sequence, past, width, static_cast<const Real*>(in_place.data()), table.data(),
+                                           in_place.data());
         kernel::cpu::position_backward<Isa>(batch, sequence, width, x.data(), dtable.data());
         kernel::position_backward(batch, sequence, width, x.data(), dtable_expected.data());
         CHECK(y.values() == y_expected.values());

@@ -29,7 +29,8 @@ struct Marker {
   }
 };
 struct Untold : Marker<0, 0, 0> {
-  template <class Isa, class Real> requires(sizeof(Real) > 100) static constexpr ProductSpeeds speeds() { return {}; }
+  template <class Isa, class Real>
+  requires(sizeof(Real) > 100) static constexpr ProductSpeeds speeds() { return {}; }
 };
 using Two = Fastest<Untold, Marker<1, 110, 90>, Marker<2, 105, 300>>;
 using Isa = simd::Generic;
@@ -55,7 +56,7 @@ TEST_CASE_TEMPLATE("chooser_runs_the_policy_it_chose", Real, float, double) {
 }
 
 TEST_CASE("chooser_adds_through_a_policy_that_cannot") {
-  std::vector<float> from = {1, 2, 3, 4}, bias = {10, 20}, c = {0, 0, -1, 0, 0};   // (2, 2) with strides 2 and 3
+  std::vector<float> from = {1, 2, 3, 4}, bias = {10, 20}, c = {0, 0, -1, 0, 0};  // (2, 2) with strides 2 and 3
   Two::gemm_add<Isa, float>(N, T, 2, 2, 0, nullptr, 0, nullptr, 0, from.data(), 2, bias.data(), c.data(), 3, Scratch{});
   CHECK(c == std::vector<float>{11 + 2, 22, -1, 13, 24});
 }

@@ -24,7 +24,8 @@ TEST_CASE_TEMPLATE("cpu_rms_norm_equals_the_reference", T, WEFT_TEST_ISAS) {
       Guarded<Real> y(rows * width), y_expected(rows * width), rstd(rows), rstd_expected(rows), y_in_place(x);
       kernel::cpu::rms_norm_forward<Isa>(rows, width, epsilon, x.data(), gain.data(), y.data(), rstd.data());
       kernel::rms_norm_forward(rows, width, epsilon, x.data(), gain.data(), y_expected.data(), rstd_expected.data());
-      kernel::cpu::rms_norm_forward<Isa>(rows, width, epsilon, static_cast<const Real*>(y_in_place.data()), gain.data(), y_in_place.data(), rstd.data());
+      kernel::cpu::rms_norm_forward<Isa>(rows, width, epsilon, static_cast<const Real*>(y_in_place.data()), gain.data(), y_in_place.data(),
+                                         rstd.data());
       const double tolerance = rounding<Real>(width == 1 ? 400 : 30);
       CHECK(largest_difference(y.values(), y_expected.values()) <= tolerance);
       CHECK(y_in_place.values() == y.values());
@@ -33,8 +34,10 @@ TEST_CASE_TEMPLATE("cpu_rms_norm_equals_the_reference", T, WEFT_TEST_ISAS) {
 
       for (bool accumulate : {false, true}) {
         Guarded<Real> dx(start), dx_expected(start), dx_in_place(dy), dgain(gain), dgain_expected(gain);
-        kernel::cpu::rms_norm_backward<Isa>(rows, width, x.data(), gain.data(), rstd.data(), dy.data(), dx.data(), dgain.data(), accumulate);
-        kernel::rms_norm_backward(rows, width, x.data(), gain.data(), rstd.data(), dy.data(), dx_expected.data(), dgain_expected.data(), accumulate);
+        kernel::cpu::rms_norm_backward<Isa>(rows, width, x.data(), gain.data(), rstd.data(), dy.data(), dx.data(), dgain.data(),
+                                            accumulate);
+        kernel::rms_norm_backward(rows, width, x.data(), gain.data(), rstd.data(), dy.data(), dx_expected.data(), dgain_expected.data(),
+                                  accumulate);
         CHECK(largest_difference(dx.values(), dx_expected.values()) <= (width == 1 ? 1e-1 : tolerance));
         CHECK(largest_difference(dgain.values(), dgain_expected.values()) <= tolerance);
         CHECK((dx.guards_hold() && dgain.guards_hold()));
@@ -43,7 +46,8 @@ TEST_CASE_TEMPLATE("cpu_rms_norm_equals_the_reference", T, WEFT_TEST_ISAS) {
         Real* none = nullptr;
         kernel::cpu::rms_norm_backward<Isa>(rows, width, x.data(), gain.data(), rstd.data(), dy.data(), none, dgain_again.data(), false);
         CHECK(dgain_again.values() == dgain.values());
-        kernel::cpu::rms_norm_backward<Isa>(rows, width, x.data(), gain.data(), rstd.data(), static_cast<const Real*>(dx_in_place.data()), dx_in_place.data(), dgain_again.data(), false);
+        kernel::cpu::rms_norm_backward<Isa>(rows, width, x.data(), gain.data(), rstd.data(), static_cast<const Real*>(dx_in_place.data()),
+                                            dx_in_place.data(), dgain_again.data(), false);
         CHECK(dx_in_place.values() == dx.values());
       }
     }

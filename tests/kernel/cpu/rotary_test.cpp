@@ -32,12 +32,13 @@ void check_against_reference() {
       std::vector<Real> expected = ramp<Real>(2 * sequence * stride), actual = expected;
       kernel::rotary_forward(2, sequence, past, heads, head_size, stride, 10000.0, expected.data());
       kernel::cpu::rotary_forward<Isa>(2, sequence, past, heads, head_size, stride, 10000.0, actual.data());
-      CAPTURE(head_size); CAPTURE(past);
-      CHECK(difference(expected, actual) < (sizeof(Real) == 8 ? 1e-10 : 3e-7));   // 1e5 · ε: what the angle itself is known to
+      CAPTURE(head_size);
+      CAPTURE(past);
+      CHECK(difference(expected, actual) < (sizeof(Real) == 8 ? 1e-10 : 3e-7));  // 1e5 · ε: what the angle itself is known to
       kernel::rotary_backward(2, sequence, past, heads, head_size, stride, 10000.0, expected.data());
       kernel::cpu::rotary_backward<Isa>(2, sequence, past, heads, head_size, stride, 10000.0, actual.data());
       CHECK(difference(expected, actual) < (sizeof(Real) == 8 ? 1e-10 : 6e-7));
-      CHECK(difference(ramp<Real>(2 * sequence * stride), actual) < (sizeof(Real) == 8 ? 1e-14 : 6e-7));   // back where it began
+      CHECK(difference(ramp<Real>(2 * sequence * stride), actual) < (sizeof(Real) == 8 ? 1e-14 : 6e-7));  // back where it began
     }
   }
 }

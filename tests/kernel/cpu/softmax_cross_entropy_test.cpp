@@ -22,18 +22,21 @@ TEST_CASE_TEMPLATE("cpu_softmax_cross_entropy_equals_the_reference", T, WEFT_TES
         std::vector<std::int32_t> targets;
         for (Index r = 0; r < rows; ++r) targets.push_back(r == 2 ? -100 : std::int32_t((r * 7919) % classes));
         Guarded<Real> gradient(rows * classes), expected(rows * classes), in_place(logits);
-        const auto sum = kernel::cpu::softmax_cross_entropy<Isa>(rows, classes, logits.data(), targets.data(), -100, smoothing, Real(0.5), gradient.data());
-        const auto right = kernel::softmax_cross_entropy(rows, classes, logits.data(), targets.data(), -100, smoothing, Real(0.5), expected.data());
+        const auto sum = kernel::cpu::softmax_cross_entropy<Isa>(rows, classes, logits.data(), targets.data(), -100, smoothing, Real(0.5),
+                                                                 gradient.data());
+        const auto right =
+            kernel::softmax_cross_entropy(rows, classes, logits.data(), targets.data(), -100, smoothing, Real(0.5), expected.data());
         CHECK(sum.count == right.count);
         CHECK(std::abs(sum.loss - right.loss) <= rounding<Real>(20) * (1 + std::abs(right.loss)));
         CHECK(largest_difference(gradient.values(), expected.values()) <= rounding<Real>(2));
-        const auto again = kernel::cpu::softmax_cross_entropy<Isa>(rows, classes, static_cast<const Real*>(in_place.data()), targets.data(), -100,
-                                                                   smoothing, Real(0.5), in_place.data());
+        const auto again = kernel::cpu::softmax_cross_entropy<Isa>(rows, classes, static_cast<const Real*>(in_place.data()), targets.data(),
+                                                                   -100, smoothing, Real(0.5), in_place.data());
         CHECK(again.loss == sum.loss);
         CHECK(in_place.values() == gradient.values());
         Real* none = nullptr;
-        CHECK(kernel::cpu::softmax_cross_entropy<Isa>(rows, classes, logits.data(), targets.data(), -100, smoothing, Real(0.5), none).loss ==
-              doctest::Approx(sum.loss).epsilon(1e-6));
+        CHECK(
+            kernel::cpu::softmax_cross_entropy<Isa>(rows, classes, logits.data(), targets.data(), -100, smoothing, Real(0.5), none).loss ==
+            doctest::Approx(sum.loss).epsilon(1e-6));
         CHECK((gradient.guards_hold() && in_place.guards_hold()));
       }
     }
@@ -49,8 +52,10 @@ TEST_CASE_TEMPLATE("cpu_softmax_cross_entropy_extreme_logits_equal_the_reference
         for (std::int32_t target : {0, 1}) {
           std::vector<Real> logits(std::size_t(classes), Real(0)), gradient = logits, expected = logits;
           logits[std::size_t(place)] = extreme;
-          const auto sum = kernel::cpu::softmax_cross_entropy<typename T::Isa>(Index(1), classes, logits.data(), &target, -1, Real(0), Real(1), gradient.data());
-          const auto right = kernel::softmax_cross_entropy(Index(1), classes, logits.data(), &target, -1, Real(0), Real(1), expected.data());
+          const auto sum = kernel::cpu::softmax_cross_entropy<typename T::Isa>(Index(1), classes, logits.data(), &target, -1, Real(0),
+                                                                               Real(1), gradient.data());
+          const auto right =
+              kernel::softmax_cross_entropy(Index(1), classes, logits.data(), &target, -1, Real(0), Real(1), expected.data());
           CAPTURE(extreme);
           CHECK((sum.loss == right.loss || (std::isnan(sum.loss) && std::isnan(right.loss)) || std::abs(sum.loss / right.loss - 1) < 1e-6));
           CHECK(largest_difference(gradient, expected) <= rounding<Real>(1));

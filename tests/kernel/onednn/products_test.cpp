@@ -17,18 +17,16 @@ using kernel::Transpose;
 using kernel::cpu::OneDnn;
 
 constexpr auto double_speeds = kernel::cpu::product_speeds<OneDnn, simd::Native, double>();
-static_assert(double_speeds(Transpose::yes, Transpose::no, kernel::cpu::ProductSize::usual) < 100,
-              "double is never given to oneDNN");
+static_assert(double_speeds(Transpose::yes, Transpose::no, kernel::cpu::ProductSize::usual) < 100, "double is never given to oneDNN");
 static_assert(kernel::cpu::Products<OneDnn, simd::Native>, "a library is a products policy");
 
 template <class Real>
 void check() {
   ScratchMemory scratch(kernel::cpu_scratch_bytes);
-  check_products<Real>({0, 1, 5, 33, 129}, {0, 1, 10, 65}, {0, 1, 31, 257},
-                       [&](Transpose ta, Transpose tb, Index m, Index n, Index k, const Real* a, Index lda, const Real* b, Index ldb,
-                           bool accumulate, Real* c, Index ldc) {
-                         OneDnn::gemm<simd::Native, Real>(ta, tb, m, n, k, a, lda, b, ldb, accumulate, c, ldc, scratch.get());
-                       });
+  check_products<Real>(
+      {0, 1, 5, 33, 129}, {0, 1, 10, 65}, {0, 1, 31, 257},
+      [&](Transpose ta, Transpose tb, Index m, Index n, Index k, const Real* a, Index lda, const Real* b, Index ldb, bool accumulate,
+          Real* c, Index ldc) { OneDnn::gemm<simd::Native, Real>(ta, tb, m, n, k, a, lda, b, ldb, accumulate, c, ldc, scratch.get()); });
 }
 
 TEST_CASE_TEMPLATE("onednn_product_equals_reference", Real, float, double) { check<Real>(); }
@@ -40,14 +38,14 @@ TEST_CASE("onednn_product_in_a_rank_starts_no_threads") {
     return count;
   };
   if (!std::filesystem::exists("/proc/self/task")) return;
-  check<float>();   // the library is loaded and has made what it makes at start-up
+  check<float>();  // the library is loaded and has made what it makes at start-up
   const std::ptrdiff_t before = threads();
   std::ptrdiff_t within = 0;
   std::thread rank([&] {
     ScratchMemory scratch(kernel::cpu_scratch_bytes);
     std::vector<float> a(512 * 512, 1), c(512 * 512);
     OneDnn::gemm<simd::Native, float>(Transpose::no, Transpose::yes, 512, 512, 512, a.data(), 512, a.data(), 512, false, c.data(), 512,
-                                     scratch.get());
+                                      scratch.get());
     CHECK_EQ(c[511 * 512 + 511], 512.0f);
     within = threads();
   });

@@ -17,7 +17,7 @@ struct RequestOf {
   struct type {};
 };
 template <class C>
-  requires requires { typename C::Request; }
+requires requires { typename C::Request; }
 struct RequestOf<C> {
   using type = typename C::Request;
 };
@@ -64,14 +64,14 @@ class RecordingCommunicator {
   void abort(std::string_view reason) { inner_.abort(reason); }
 
   template <class T>
-    requires CanAllReduce<Inner, T>
+  requires CanAllReduce<Inner, T>
   void all_reduce(T* data, Index count, Reduction reduction, Index tag = 0) {
     record({.operation = Operation::all_reduce, .type = element_type_of<T>, .reduction = reduction, .count = count, .tag = tag});
     inner_.all_reduce(data, count, reduction, tag);
   }
 
   template <class T>
-    requires CanStartAllReduce<Inner, T>
+  requires CanStartAllReduce<Inner, T>
   [[nodiscard]] Request start_all_reduce(T* data, Index count, Reduction reduction, Index tag = 0) {
     record({.operation = Operation::all_reduce, .type = element_type_of<T>, .reduction = reduction, .count = count, .tag = tag});
     return inner_.start_all_reduce(data, count, reduction, tag);
@@ -80,49 +80,49 @@ class RecordingCommunicator {
   void wait(Request& request) requires CanStartAllReduce<Inner> { inner_.wait(request); }
 
   template <class T>
-    requires CanReduce<Inner, T>
+  requires CanReduce<Inner, T>
   void reduce(T* data, Index count, Reduction reduction, int root, Index tag = 0) {
     record({.operation = Operation::reduce, .type = element_type_of<T>, .reduction = reduction, .peer = root, .count = count, .tag = tag});
     inner_.reduce(data, count, reduction, root, tag);
   }
 
   template <class T>
-    requires CanReduceScatter<Inner, T>
+  requires CanReduceScatter<Inner, T>
   void reduce_scatter(T* out, const T* in, Index count, Reduction reduction, Index tag = 0) {
     record({.operation = Operation::reduce_scatter, .type = element_type_of<T>, .reduction = reduction, .count = count, .tag = tag});
     inner_.reduce_scatter(out, in, count, reduction, tag);
   }
 
   template <class T>
-    requires CanAllGather<Inner, T>
+  requires CanAllGather<Inner, T>
   void all_gather(T* out, const T* in, Index count, Index tag = 0) {
     record({.operation = Operation::all_gather, .type = element_type_of<T>, .count = count, .tag = tag});
     inner_.all_gather(out, in, count, tag);
   }
 
   template <class T>
-    requires CanBroadcast<Inner, T>
+  requires CanBroadcast<Inner, T>
   void broadcast(T* data, Index count, int root, Index tag = 0) {
     record({.operation = Operation::broadcast, .type = element_type_of<T>, .peer = root, .count = count, .tag = tag});
     inner_.broadcast(data, count, root, tag);
   }
 
   template <class T>
-    requires CanAllToAll<Inner, T>
+  requires CanAllToAll<Inner, T>
   void all_to_all(T* out, const T* in, Index count, Index tag = 0) {
     record({.operation = Operation::all_to_all, .type = element_type_of<T>, .count = count, .tag = tag});
     inner_.all_to_all(out, in, count, tag);
   }
 
   template <class T>
-    requires CanSendReceive<Inner, T>
+  requires CanSendReceive<Inner, T>
   void send(const T* data, Index count, int peer, Index tag = 0) {
     record(outgoing(data, count, peer, tag).call());
     inner_.send(data, count, peer, tag);
   }
 
   template <class T>
-    requires CanSendReceive<Inner, T>
+  requires CanSendReceive<Inner, T>
   void receive(T* data, Index count, int peer, Index tag = 0) {
     record(incoming(data, count, peer, tag).call());
     inner_.receive(data, count, peer, tag);

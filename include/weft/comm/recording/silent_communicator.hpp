@@ -31,15 +31,13 @@ class SilentCommunicator {
   void barrier() {}
   void progress() {}
   void wait(Request&) {}
-  void abort(std::string_view reason) {
-    throw Error("comm.aborted", text_of("rank ", rank_, " aborted: ", reason));
-  }
+  void abort(std::string_view reason) { throw Error("comm.aborted", text_of("rank ", rank_, " aborted: ", reason)); }
 
   // Alone, a rank cannot know who else chose its color.
   SilentCommunicator split(int color, int) {
     if (size_ == 1) return {0, 1, id_ + 1};
     throw Error("comm.silent_split", text_of("a communicator without peers cannot tell who else has color ", color,
-                                            "; make the part itself: SilentCommunicator(rank, size, id)"));
+                                             "; make the part itself: SilentCommunicator(rank, size, id)"));
   }
 
   template <class T>
@@ -60,17 +58,25 @@ class SilentCommunicator {
     check<T>(Operation::reduce_scatter, in, count, reduction, -1, tag);
   }
   template <class T>
-  void all_gather(T*, const T* in, Index count, Index tag = 0) { check<T>(Operation::all_gather, in, count, Reduction::sum, -1, tag); }
+  void all_gather(T*, const T* in, Index count, Index tag = 0) {
+    check<T>(Operation::all_gather, in, count, Reduction::sum, -1, tag);
+  }
   template <class T>
   void broadcast(T* data, Index count, int root, Index tag = 0) {
     check<T>(Operation::broadcast, data, count, Reduction::sum, root, tag);
   }
   template <class T>
-  void all_to_all(T*, const T* in, Index count, Index tag = 0) { check<T>(Operation::all_to_all, in, count, Reduction::sum, -1, tag); }
+  void all_to_all(T*, const T* in, Index count, Index tag = 0) {
+    check<T>(Operation::all_to_all, in, count, Reduction::sum, -1, tag);
+  }
   template <class T>
-  void send(const T* data, Index count, int peer, Index tag = 0) { check<T>(Operation::send, data, count, Reduction::sum, peer, tag); }
+  void send(const T* data, Index count, int peer, Index tag = 0) {
+    check<T>(Operation::send, data, count, Reduction::sum, peer, tag);
+  }
   template <class T>
-  void receive(T* data, Index count, int peer, Index tag = 0) { check<T>(Operation::receive, data, count, Reduction::sum, peer, tag); }
+  void receive(T* data, Index count, int peer, Index tag = 0) {
+    check<T>(Operation::receive, data, count, Reduction::sum, peer, tag);
+  }
   void exchange(std::span<const Outgoing> sends, std::span<const Incoming> receives) {
     for (const Outgoing& message : sends) check_call(message.call(), message.data != nullptr, size_);
     for (const Incoming& message : receives) check_call(message.call(), message.data != nullptr, size_);

@@ -88,14 +88,14 @@ class SelfCommunicator {
     for (const Outgoing& message : sends) check_call(message.call(), message.data != nullptr, 1);
     for (const Incoming& message : receives) check_call(message.call(), message.data != nullptr, 1);
     if (sends.size() != receives.size())
-      throw Error("comm.deadlock", text_of("a rank that is alone receives what it sends in the same exchange; got ",
-                                          sends.size(), " sends and ", receives.size(), " receives"));
+      throw Error("comm.deadlock", text_of("a rank that is alone receives what it sends in the same exchange; got ", sends.size(),
+                                           " sends and ", receives.size(), " receives"));
     for (std::size_t i = 0; i < sends.size(); ++i) {
       const Outgoing& from = sends[i];
       const Incoming& to = receives[i];
       if (from.type != to.type || from.count != to.count || from.tag != to.tag)
-        throw Error("comm.mismatch", text_of("a message is received as it was sent; rank 0: ", to_text(from.call()), "; rank 0: ",
-                                             to_text(to.call())));
+        throw Error("comm.mismatch",
+                    text_of("a message is received as it was sent; rank 0: ", to_text(from.call()), "; rank 0: ", to_text(to.call())));
     }
     for (std::size_t i = 0; i < sends.size(); ++i)
       if (sends[i].count > 0) std::memmove(receives[i].data, sends[i].data, std::size_t(sends[i].count * bytes_of(sends[i].type)));

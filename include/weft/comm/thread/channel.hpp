@@ -13,9 +13,9 @@ struct alignas(alignment_bytes) Channel {
   // Messages that may be posted and not yet taken; the next one waits.
   static constexpr Index depth = 4;
 
-  std::atomic<Index> sent{0};                                   // written by the sender
-  alignas(alignment_bytes) std::atomic<Index> taken{0};         // written by the receiver
-  std::array<Outgoing, std::size_t(depth)> messages;            // message i at i % depth, the sender's until `sent` is beyond it
+  std::atomic<Index> sent{0};                            // written by the sender
+  alignas(alignment_bytes) std::atomic<Index> taken{0};  // written by the receiver
+  std::array<Outgoing, std::size_t(depth)> messages;     // message i at i % depth, the sender's until `sent` is beyond it
 
   bool has_room() const { return sent.load() - taken.load() < depth; }
   bool has_message() const { return taken.load() < sent.load(); }

@@ -90,8 +90,10 @@ class Exchange final : public GroupWait {
     const Outgoing& message = from(i).front();
     const int self = group_.world_rank(rank_), peer = group_.world_rank(into.peer);
     if (message.type != into.type || message.count != into.count || message.tag != into.tag) {
-      world.break_with("comm.mismatch", text_of("a message is received as it was sent; communicator ", group_.id(), "; rank ", peer, ": ",
-                                               to_text(message.call()), "; rank ", self, ": ", to_text(into.call())), -1);
+      world.break_with("comm.mismatch",
+                       text_of("a message is received as it was sent; communicator ", group_.id(), "; rank ", peer, ": ",
+                               to_text(message.call()), "; rank ", self, ": ", to_text(into.call())),
+                       -1);
       return false;
     }
     if (message.count > 0) {

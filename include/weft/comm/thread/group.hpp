@@ -35,7 +35,10 @@ class Group {
   static constexpr Index max_outstanding = 64;
 
   Group(World& world, std::vector<int> world_ranks, int id)
-      : world_(world), world_ranks_(std::move(world_ranks)), id_(id), members_(std::make_unique<Member[]>(world_ranks_.size())),
+      : world_(world),
+        world_ranks_(std::move(world_ranks)),
+        id_(id),
+        members_(std::make_unique<Member[]>(world_ranks_.size())),
         channels_(std::make_unique<Channel[]>(world_ranks_.size() * world_ranks_.size())) {}
 
   World& world() const { return world_; }
@@ -194,8 +197,7 @@ inline void Group::wait(int rank, Index number, bool shared) {
 }
 
 inline std::string Group::disagreement(Index number) const {
-  std::string text = text_of("the ranks of a communicator make the same calls in the same order; call ", number,
-                             " of communicator ", id_);
+  std::string text = text_of("the ranks of a communicator make the same calls in the same order; call ", number, " of communicator ", id_);
   std::vector<bool> told(world_ranks_.size());
   for (int rank = 0; rank < size(); ++rank) {
     if (told[std::size_t(rank)]) continue;

@@ -33,8 +33,8 @@ class ThreadRequest {
     const int self = group_->world_rank(rank_);
     const std::string call = to_text(group_->part(number_, rank_).call);
     if (std::uncaught_exceptions() > 0)
-      world.break_with("comm.rank_failed",
-                       text_of("rank ", self, " failed after it had started ", call, ", so the others cannot go on"), self);
+      world.break_with("comm.rank_failed", text_of("rank ", self, " failed after it had started ", call, ", so the others cannot go on"),
+                       self);
     else
       world.break_with("comm.request_dropped", text_of("every started request is waited for; rank ", self, " dropped ", call), self);
     world.quiesce(self);
@@ -86,7 +86,9 @@ class BasicThreadCommunicator {
 
   template <class T>
   [[nodiscard]] Request start_all_reduce(T* data, Index count, Reduction reduction, Index tag = 0) {
-    const comm::Part part{.call = call<T>(Operation::all_reduce, data, count, reduction, -1, tag), .in = data, .out = data,
+    const comm::Part part{.call = call<T>(Operation::all_reduce, data, count, reduction, -1, tag),
+                          .in = data,
+                          .out = data,
                           .work = comm::all_reduce_share<Isa, T>};
     return Request(*group_, rank_, group_->post(rank_, part));
   }
@@ -94,8 +96,7 @@ class BasicThreadCommunicator {
   // This rank's share of the requests where all ranks have arrived; a few loads when there are none.
   void progress() {
     comm::progress_all(*group_, rank_);
-    if (group_->world().is_broken())
-      group_->world().throw_fault(group_->world_rank(rank_), {.operation = Operation::all_reduce});
+    if (group_->world().is_broken()) group_->world().throw_fault(group_->world_rank(rank_), {.operation = Operation::all_reduce});
   }
 
   void wait(Request& request) { request.wait(); }
@@ -161,8 +162,13 @@ class BasicThreadCommunicator {
   template <class T>
   CallRecord call(Operation operation, const T* data, Index count, Reduction reduction, int root, Index tag) const {
     static_assert(element_type_of<T> != ElementType::none, "weft[comm.element_type]: this type is not one that ranks exchange");
-    const CallRecord record{.operation = operation, .type = element_type_of<T>, .reduction = reduction, .peer = root, .count = count,
-                            .tag = tag, .communicator = id()};
+    const CallRecord record{.operation = operation,
+                            .type = element_type_of<T>,
+                            .reduction = reduction,
+                            .peer = root,
+                            .count = count,
+                            .tag = tag,
+                            .communicator = id()};
     check_call(record, data != nullptr, size());
     return record;
   }

@@ -67,8 +67,7 @@ class Group;
 
 class World {
  public:
-  World(int size, const ThreadOptions& options)
-      : options_(options), size_(size), ranks_(std::make_unique<RankState[]>(std::size_t(size))) {
+  World(int size, const ThreadOptions& options) : options_(options), size_(size), ranks_(std::make_unique<RankState[]>(std::size_t(size))) {
     const auto cores = static_cast<int>(std::thread::hardware_concurrency());
     const bool is_crowded = size > cores;
     spins_ = options.spins >= 0 ? options.spins : is_crowded ? 100 : 400;
@@ -208,8 +207,10 @@ class World {
     std::string text;
     for (int rank = 0; rank < size_; ++rank) {
       text += text_of("; rank ", rank, ": ");
-      if (const Wait* wait = state(rank).wait) text += to_text(wait->call());
-      else text += state(rank).left.load() ? "has left" : "does not wait";
+      if (const Wait* wait = state(rank).wait)
+        text += to_text(wait->call());
+      else
+        text += state(rank).left.load() ? "has left" : "does not wait";
     }
     return text;
   }
@@ -231,8 +232,10 @@ class World {
 inline void World::block(int rank, const Wait& wait) {
   for (int i = 0; i < spins_; ++i) {
     if (wait.ready_at() == always || is_broken()) return;
-    if (i < num_relaxed_) relax();
-    else std::this_thread::yield();
+    if (i < num_relaxed_)
+      relax();
+    else
+      std::this_thread::yield();
   }
   std::unique_lock lock(mutex_);
   RankState& self = state(rank);
@@ -249,8 +252,10 @@ inline void World::block(int rank, const Wait& wait) {
     } else if (ready == never && is_stuck()) {
       break_locked("comm.deadlock", text_of("every rank waits and none can go on; let the calls of all ranks meet", who_does_what()), -1);
     } else if (now >= deadline) {
-      break_locked("comm.time_out", text_of("rank ", rank, " waited ", options_.time_out.count(),
-                                            " ms; find out what keeps the others, or allow more time", who_does_what()), -1);
+      break_locked("comm.time_out",
+                   text_of("rank ", rank, " waited ", options_.time_out.count(), " ms; find out what keeps the others, or allow more time",
+                           who_does_what()),
+                   -1);
     } else {
       self.wake.wait_until(lock, ready < deadline ? ready : deadline);
     }

@@ -10,7 +10,9 @@ namespace weft {
 
 // Makes the compiler believe that a value is used.
 template <class Vector>
-inline void asm_use(Vector& value) { asm volatile("" : "+v"(value)); }
+inline void asm_use(Vector& value) {
+  asm volatile("" : "+v"(value));
+}
 
 // Multiply-adds on registers only: `rounds` rounds of as many independent vectors as hide the latency. Returns the flops done.
 template <class Isa, class Real>

@@ -44,9 +44,12 @@ struct Cblas {
   // itself. With OPENBLAS_CORETYPE=SkylakeX it reaches 70 to 97 percent of Builtin on Avx512 where the table says 20.
   template <class Isa, class Real>
   static constexpr ProductSpeeds speeds() {
-    if constexpr (Isa::register_bytes >= 64) return {{50, 28, 27, 20}, {50, 16, 21, 19}, {50, 22, 24, 22}};
-    else if constexpr (Isa::register_bytes >= 32) return {{34, 83, 79, 94}, {34, 69, 72, 93}, {34, 39, 90, 100}};
-    else return {{115, 115, 115, 115}, {115, 115, 115, 115}, {115, 115, 115, 115}};
+    if constexpr (Isa::register_bytes >= 64)
+      return {{50, 28, 27, 20}, {50, 16, 21, 19}, {50, 22, 24, 22}};
+    else if constexpr (Isa::register_bytes >= 32)
+      return {{34, 83, 79, 94}, {34, 69, 72, 93}, {34, 39, 90, 100}};
+    else
+      return {{115, 115, 115, 115}, {115, 115, 115, 115}, {115, 115, 115, 115}};
   }
 
   template <class Isa, class Real>

@@ -49,7 +49,7 @@ inline void attention_forward(AttentionSizes sizes, Real scale, const Real* q, I
       const Index keys = std::min(tile_keys, last_visible - first);
       for (Index head = 0; head < heads; head += group) {
         const Index at = b * kv_batch_stride + first * kv_row_stride + (first_head + head) / group * D;
-        const Real *const key = k + at, *const value = v + at;   // (keys, D)
+        const Real *const key = k + at, *const value = v + at;  // (keys, D)
         if (decode) {
           decode_tile<Isa>(rows, head * queries, group * queries, first, keys, key, value, kv_row_stride);
         } else {
@@ -118,17 +118,16 @@ inline void attention_backward(AttentionSizes sizes, Real scale, const Real* q, 
         put_row<Isa>(D, scale, tile.dquery + r * tile.padded, first_key > 0, dq + (row + i + r) * dq_row_stride + h * D);
       }
     }
-    add_key_gradients<Isa>(tile, rows, keys, [&](Index j) {
-      return sizes.causal ? std::clamp<Index>(first_key + j - past - first, 0, rows) : Index(0);
-    });
+    add_key_gradients<Isa>(tile, rows, keys,
+                           [&](Index j) { return sizes.causal ? std::clamp<Index>(first_key + j - past - first, 0, rows) : Index(0); });
   };
 
   for (Index b = 0; b < sizes.batch; ++b) {
     for (Index shared = 0; shared < sizes.key_value_heads; ++shared) {
       for (Index first_key = 0; first_key < sizes.keys; first_key += tile.tile_keys) {
         const Index keys = std::min(tile.tile_keys, sizes.keys - first_key);
-        const Real* const key = k + b * kv_batch_stride + first_key * kv_row_stride + shared * D;     // (keys, D)
-        const Real* const value = v + b * kv_batch_stride + first_key * kv_row_stride + shared * D;   // (keys, D)
+        const Real* const key = k + b * kv_batch_stride + first_key * kv_row_stride + shared * D;    // (keys, D)
+        const Real* const value = v + b * kv_batch_stride + first_key * kv_row_stride + shared * D;  // (keys, D)
         pack_transposed_keys<Isa>(keys, D, key, kv_row_stride, tile.keys_across);
         pack_transposed_keys<Isa>(keys, D, value, kv_row_stride, tile.values_across);
         pack_scaled_rows<Isa>(keys, D, Real(1), key, kv_row_stride, tile.keys, tile.padded);

@@ -14,14 +14,14 @@ template <class Isa, class Real>
 struct AttentionGradients {
   using Tile = AttentionTile<Isa, Real>;
 
-  Index width, padded;                    // head size, and that in whole vectors
-  Index tile_keys;                        // keys in a tile
-  Real *keys_across, *values_across;      // transposed
-  Real *keys, *dkeys, *dvalues;           // (tile_keys, padded)
-  Real *query, *dy;                       // (most_backward_queries, padded); query already times scale
-  Real *minus_lse, *minus_delta;          // (most_backward_queries)
-  Real *weights, *dscores;                // (most_backward_queries, Tile::most_keys)
-  Real* dquery;                           // (Tile::rows, padded)
+  Index width, padded;                // head size, and that in whole vectors
+  Index tile_keys;                    // keys in a tile
+  Real *keys_across, *values_across;  // transposed
+  Real *keys, *dkeys, *dvalues;       // (tile_keys, padded)
+  Real *query, *dy;                   // (most_backward_queries, padded); query already times scale
+  Real *minus_lse, *minus_delta;      // (most_backward_queries)
+  Real *weights, *dscores;            // (most_backward_queries, Tile::most_keys)
+  Real* dquery;                       // (Tile::rows, padded)
 
   AttentionGradients(Index head_size, ScratchPieces& pieces)
       : width(head_size), padded(Tile::padded(head_size)), tile_keys(Tile::keys(head_size)) {
@@ -52,26 +52,24 @@ inline void recompute_scores(const AttentionGradients<Isa, Real>& tile, Index ro
   };
   for_each_score_block<Isa, Real, group>(columns, tile.width, tile.query + row * tile.padded, tile.padded, tile.keys_across,
                                          static_cast<const Real*>(tile.minus_lse + row),
-                                         [&](Index column, auto& sums) WEFT_ALWAYS_INLINE {
-    store_block(weights + column, sums);
-  });
+                                         [&](Index column, auto& sums) WEFT_ALWAYS_INLINE { store_block(weights + column, sums); });
   for (Index r = 0; r < group; ++r) {
     for (Index j = 0; j < columns; j += lanes) {
       Real* const at = weights + r * stride + j;
       simd::store<Isa>(at, simd::exp<Isa, Real>(simd::load<Isa>(static_cast<const Real*>(at))));
     }
   }
-  for_each_score_block<Isa, Real, group>(columns, tile.width, tile.dy + row * tile.padded, tile.padded, tile.values_across,
-                                         static_cast<const Real*>(tile.minus_delta + row),
-                                         [&](Index column, auto& sums) WEFT_ALWAYS_INLINE {
-    constexpr Index vectors = Index(sizeof(sums[0]) / sizeof(Register));
-    unrolled<group>([&](auto r) WEFT_ALWAYS_INLINE {
-      unrolled<vectors>([&](auto v) WEFT_ALWAYS_INLINE {
-        sums[r][v] *= simd::load<Isa>(static_cast<const Real*>(weights + r * stride + column + v * lanes));
+  for_each_score_block<Isa, Real, group>(
+      columns, tile.width, tile.dy + row * tile.padded, tile.padded, tile.values_across, static_cast<const Real*>(tile.minus_delta + row),
+      [&](Index column, auto& sums) WEFT_ALWAYS_INLINE {
+        constexpr Index vectors = Index(sizeof(sums[0]) / sizeof(Register));
+        unrolled<group>([&](auto r) WEFT_ALWAYS_INLINE {
+          unrolled<vectors>([&](auto v) WEFT_ALWAYS_INLINE {
+            sums[r][v] *= simd::load<Isa>(static_cast<const Real*>(weights + r * stride + column + v * lanes));
+          });
+        });
+        store_block(dscores + column, sums);
       });
-    });
-    store_block(dscores + column, sums);
-  });
 }
 
 // Adds a tile of queries' part to dkeys and dvalues. begin(j): the first of the `rows` queries that sees key j of the tile.
@@ -86,7 +84,7 @@ inline void add_key_gradients(const AttentionGradients<Isa, Real>& tile, Index r
     for (Index r = 0; r < group; ++r) ranges.begin[r] = begin(std::min(j + r, keys - 1)), ranges.end[r] = rows;
     ranges.summarise();
     if (ranges.first == rows) continue;
-    Real *const dvalues = tile.dvalues + j * padded, *const dkeys = tile.dkeys + j * padded;   // (group, padded)
+    Real *const dvalues = tile.dvalues + j * padded, *const dkeys = tile.dkeys + j * padded;  // (group, padded)
     product_rows<Isa, Real, false, true>(ranges, padded, tile.weights + j, stride, tile.dy, padded, one, dvalues, padded);
     product_rows<Isa, Real, false, true>(ranges, padded, tile.dscores + j, stride, tile.query, padded, one, dkeys, padded);
   }

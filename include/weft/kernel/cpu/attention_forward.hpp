@@ -17,18 +17,17 @@ template <class Isa, class Real>
 struct AttentionRows {
   using Tile = AttentionTile<Isa, Real>;
 
-  Index width, padded;   // head size, and that in whole vectors
-  Real* query;           // (rows, padded), already times scale
-  Real* output;          // (rows, padded): Σ exp(score − most) v
-  Real* most;            // (rows): the largest score so far
-  Real* total;           // (rows, lanes): Σ exp(score − most), a part in each lane
-  Index* visible;        // (rows): how many keys a row sees
-  Real* keys;            // transposed keys of a tile
-  Real* values;          // (keys, padded)
-  Real* scores;          // (Tile::rows, most_keys)
+  Index width, padded;  // head size, and that in whole vectors
+  Real* query;          // (rows, padded), already times scale
+  Real* output;         // (rows, padded): Σ exp(score − most) v
+  Real* most;           // (rows): the largest score so far
+  Real* total;          // (rows, lanes): Σ exp(score − most), a part in each lane
+  Index* visible;       // (rows): how many keys a row sees
+  Real* keys;           // transposed keys of a tile
+  Real* values;         // (keys, padded)
+  Real* scores;         // (Tile::rows, most_keys)
 
-  AttentionRows(Index rows, Index head_size, ScratchPieces& pieces)
-      : width(head_size), padded(Tile::padded(head_size)) {
+  AttentionRows(Index rows, Index head_size, ScratchPieces& pieces) : width(head_size), padded(Tile::padded(head_size)) {
     const Index whole = round_up(rows, std::max(Tile::rows, Tile::lanes));
     query = pieces.take<Real>(whole * padded);
     output = pieces.take<Real>(whole * padded);
@@ -77,7 +76,7 @@ template <class Isa, class Real>
 inline void finish_rows(const AttentionRows<Isa, Real>& rows, Index count) {
   constexpr Index lanes = simd::lanes<Isa, Real>;
   for (Index r = 0; r < count; ++r) {
-    rows.total[r] = lane_sum<Isa, Real>(simd::load<Isa>(static_cast<const Real*>(rows.total + r * lanes)));   // r never passes r · lanes
+    rows.total[r] = lane_sum<Isa, Real>(simd::load<Isa>(static_cast<const Real*>(rows.total + r * lanes)));  // r never passes r · lanes
   }
   for (Index r = 0; r < count; r += lanes) {
     const auto total = simd::load<Isa>(static_cast<const Real*>(rows.total + r));
@@ -103,31 +102,33 @@ inline void attend_tile(const AttentionRows<Isa, Real>& rows, Index row, Index f
   for (Register& top : tops) top = simd::broadcast<Isa>(-infinity);
   for_each_score_block<Isa, Real, group>(columns, rows.width, rows.query + row * rows.padded, rows.padded, rows.keys,
                                          static_cast<const Real*>(nullptr), [&](Index column, auto& sums) WEFT_ALWAYS_INLINE {
-    constexpr Index vectors = Index(sizeof(sums[0]) / sizeof(Register));
-    if (column + vectors * lanes > unmasked) {
-      simd::Mask<Isa, Real> lane;
-      for (Index i = 0; i < lanes; ++i) lane[i] = static_cast<typename simd::IntegerOf<Index(sizeof(Real))>::type>(i);
-      unrolled<group>([&](auto r) WEFT_ALWAYS_INLINE {
-        unrolled<vectors>([&](auto v) WEFT_ALWAYS_INLINE {
-          const Index limit = std::clamp<Index>(ranges.end[r] - column - v * lanes, 0, lanes);
-          const auto inside = lane < static_cast<typename simd::IntegerOf<Index(sizeof(Real))>::type>(limit);
-          sums[r][v] = simd::select(inside, sums[r][v], simd::broadcast<Isa>(-infinity));
-        });
-      });
-    }
-    unrolled<group>([&](auto r) WEFT_ALWAYS_INLINE {
-      unrolled<vectors>([&](auto v) WEFT_ALWAYS_INLINE {
-        tops[r] = simd::select(sums[r][v] > tops[r], sums[r][v], tops[r]);
-        simd::store<Isa>(rows.scores + r * Tile::most_keys + column + v * lanes, sums[r][v]);
-      });
-    });
-  });
+                                           constexpr Index vectors = Index(sizeof(sums[0]) / sizeof(Register));
+                                           if (column + vectors * lanes > unmasked) {
+                                             simd::Mask<Isa, Real> lane;
+                                             for (Index i = 0; i < lanes; ++i)
+                                               lane[i] = static_cast<typename simd::IntegerOf<Index(sizeof(Real))>::type>(i);
+                                             unrolled<group>([&](auto r) WEFT_ALWAYS_INLINE {
+                                               unrolled<vectors>([&](auto v) WEFT_ALWAYS_INLINE {
+                                                 const Index limit = std::clamp<Index>(ranges.end[r] - column - v * lanes, 0, lanes);
+                                                 const auto inside =
+                                                     lane < static_cast<typename simd::IntegerOf<Index(sizeof(Real))>::type>(limit);
+                                                 sums[r][v] = simd::select(inside, sums[r][v], simd::broadcast<Isa>(-infinity));
+                                               });
+                                             });
+                                           }
+                                           unrolled<group>([&](auto r) WEFT_ALWAYS_INLINE {
+                                             unrolled<vectors>([&](auto v) WEFT_ALWAYS_INLINE {
+                                               tops[r] = simd::select(sums[r][v] > tops[r], sums[r][v], tops[r]);
+                                               simd::store<Isa>(rows.scores + r * Tile::most_keys + column + v * lanes, sums[r][v]);
+                                             });
+                                           });
+                                         });
 
   alignas(alignment_bytes) Real rescale[round_up(group, lanes)] = {};
   soften_scores<Isa, Real>(group, round_up(columns, lanes), rows.scores, Tile::most_keys, tops, rows.most + row, rows.total + row * lanes,
                            rescale);
   const Index padded = rows.padded;
-  Real* const out = rows.output + row * padded;   // (group, padded)
+  Real* const out = rows.output + row * padded;  // (group, padded)
   if (first == 0) {
     product_rows<Isa, Real, true, false>(ranges, padded, rows.scores, Tile::most_keys, rows.values, padded, rescale, out, padded);
   } else {

@@ -53,10 +53,10 @@ struct AttentionTile {
   static constexpr Index rows = Isa::num_registers >= 32 ? 8 : 4;
   static constexpr Index vectors = 2;
   static constexpr Index lanes = simd::lanes<Isa, Real>;
-  static constexpr Index panel = vectors * lanes;               // keys in a panel of transposed keys
-  static constexpr Index most_queries = 128;                    // forward: they share a packing of the keys
+  static constexpr Index panel = vectors * lanes;  // keys in a panel of transposed keys
+  static constexpr Index most_queries = 128;       // forward: they share a packing of the keys
   static constexpr Index most_backward_queries = 64;
-  static constexpr Index most_keys = 128;                       // the distance of rows of a tile of scores
+  static constexpr Index most_keys = 128;  // the distance of rows of a tile of scores
 
   static_assert(panel % rows == 0 && most_keys % panel == 0, "a tile of keys holds whole panels, a panel whole groups of rows");
 
@@ -147,7 +147,7 @@ inline void pack_transposed_keys(Index keys, Index width, const Real* from, Inde
 // a(r, p) is at a[r · a_stride + p] if RowMajor, else at a[p · a_stride + r]; b(p, v) is a vector at b[p · b_stride + v · lanes].
 template <class Isa, class Real, Index Rows, Index Vectors, bool RowMajor>
 WEFT_ALWAYS_INLINE inline void add_products(Index first, Index last, const Real* a, Index a_stride, const Real* b, Index b_stride,
-                                        simd::Vector<Isa, Real> (&sums)[Rows][Vectors]) {
+                                            simd::Vector<Isa, Real> (&sums)[Rows][Vectors]) {
   constexpr Index groups = (Rows + 2) / 3, lanes = simd::lanes<Isa, Real>;
   const Real* rows[groups];  // three rows share a pointer; a pointer a row would not fit the registers
   unrolled<groups>([&](auto g) WEFT_ALWAYS_INLINE {
@@ -177,9 +177,9 @@ WEFT_ALWAYS_INLINE inline void add_products(Index first, Index last, const Real*
 template <Index Rows>
 struct RowRanges {
   Index begin[Rows] = {}, end[Rows] = {};
-  Index first = 0, last = 0;                  // some row has p from here, to here
-  Index common_begin = 0, common_end = 0;     // all rows have p in between
-  bool begin_in_steps = false, end_in_steps = false;   // row r begins r later, ends r later than row 0: the causal diagonal
+  Index first = 0, last = 0;                          // some row has p from here, to here
+  Index common_begin = 0, common_end = 0;             // all rows have p in between
+  bool begin_in_steps = false, end_in_steps = false;  // row r begins r later, ends r later than row 0: the causal diagonal
 
   // After begin and end are set.
   void summarise() {
@@ -198,8 +198,8 @@ struct RowRanges {
 // c(r, v) = factor[r] · c(r, v) + Σ_p a(r, p) b(p, v) over row r's own range; without Keep, c is not read.
 // c is (Rows, vectors · lanes) with row stride c_stride; a and b as in add_products.
 template <class Isa, class Real, Index Rows, Index Vectors, bool RowMajor, bool Keep>
-inline void product_columns(const RowRanges<Rows>& ranges, const Real* a, Index a_stride, const Real* b, Index b_stride,
-                            const Real* factor, Real* c, Index c_stride) {
+inline void product_columns(const RowRanges<Rows>& ranges, const Real* a, Index a_stride, const Real* b, Index b_stride, const Real* factor,
+                            Real* c, Index c_stride) {
   using Register = simd::Vector<Isa, Real>;
   constexpr Index lanes = simd::lanes<Isa, Real>;
   Register sums[Rows][Vectors] = {};
@@ -266,7 +266,7 @@ inline void product_rows(const RowRanges<Rows>& ranges, Index columns, const Rea
 // start from start[r], or zero if null. vectors is 2 or 1 as a constant.
 template <class Isa, class Real, Index Rows, class Block>
 WEFT_ALWAYS_INLINE inline void for_each_score_block(Index keys, Index width, const Real* a, Index a_stride, const Real* packed,
-                                                const Real* start, Block&& block) {
+                                                    const Real* start, Block&& block) {
   constexpr Index panel = AttentionTile<Isa, Real>::panel, lanes = AttentionTile<Isa, Real>::lanes;
   const auto compute = [&](auto vectors, Index column) WEFT_ALWAYS_INLINE {
     simd::Vector<Isa, Real> sums[Rows][vectors];

@@ -20,7 +20,8 @@ WEFT_ALWAYS_INLINE inline simd::Mask<Isa, Real> kept_lanes(const std::uint32_t* 
 }
 
 template <class Isa, class Real>
-inline void dropout_forward(Index rows, Index width, Index first_row, double probability, const random::Stream& stream, const Real* x, Real* y) {
+inline void dropout_forward(Index rows, Index width, Index first_row, double probability, const random::Stream& stream, const Real* x,
+                            Real* y) {
   constexpr Index chunk = 1024;  // words drawn ahead: enough to hide the start, few enough for the stack and the first-level cache
   alignas(alignment_bytes) std::uint32_t drawn[chunk + simd::lanes<Isa, Real>];
   const random::Words words(stream);
@@ -38,7 +39,8 @@ inline void dropout_forward(Index rows, Index width, Index first_row, double pro
 }
 
 template <class Isa, class Real>
-inline void dropout_backward(Index rows, Index width, Index first_row, double probability, const random::Stream& stream, const Real* dy, Real* dx) {
+inline void dropout_backward(Index rows, Index width, Index first_row, double probability, const random::Stream& stream, const Real* dy,
+                             Real* dx) {
   dropout_forward<Isa>(rows, width, first_row, probability, stream, dy, dx);
 }
 

@@ -24,7 +24,8 @@ inline void copy_columns(Index rows, const Real* from, Index from_stride, Real* 
 
 template <class Isa, class Real>
 inline void add_columns(Index rows, const Real* from, Index from_stride, Real* to, Index to_stride, Index width) {
-  for (Index r = 0; r < rows; ++r) add<Isa>(width, static_cast<const Real*>(to + r * to_stride), from + r * from_stride, to + r * to_stride);
+  for (Index r = 0; r < rows; ++r)
+    add<Isa>(width, static_cast<const Real*>(to + r * to_stride), from + r * from_stride, to + r * to_stride);
 }
 
 // As many elements as fill a register of doubles, as doubles.

@@ -11,8 +11,10 @@
 namespace weft::kernel::cpu {
 
 // -2u = x (linear + cubic x²)
-template <class Real> inline constexpr Real gelu_linear_factor = Real(-2 * root_2_over_pi);
-template <class Real> inline constexpr Real gelu_cubic_factor = Real(-2 * root_2_over_pi * gelu_cubic);
+template <class Real>
+inline constexpr Real gelu_linear_factor = Real(-2 * root_2_over_pi);
+template <class Real>
+inline constexpr Real gelu_cubic_factor = Real(-2 * root_2_over_pi * gelu_cubic);
 
 template <class Isa, class Real>
 inline void gelu_tanh_forward(Index n, const Real* x, Real* y) {

@@ -44,9 +44,9 @@ struct ProductOperand {
 //            tiles of rows pass by, each with its piece of a in the first-level cache, over the chunk's panels.
 struct ProductBlocks {
   bool pack_a, pack_b;
-  bool keep_panels;   // more than one slab: panels of b are kept for the next
+  bool keep_panels;  // more than one slab: panels of b are kept for the next
   Index columns, depth, rows, chunk;
-  Index panel_a;      // elements of scratch before the panels of b
+  Index panel_a;  // elements of scratch before the panels of b
 };
 
 template <class Isa, class Real>
@@ -141,7 +141,7 @@ inline void product(Transpose ta, Transpose tb, Index m, Index n, Index k, const
 
   for (Index strip = 0; strip < n; strip += blocks.columns) {
     const Index strip_end = std::min(n, strip + blocks.columns), padded = round_up(strip_end - strip, width);
-    for (Index stretch = 0; stretch == 0 || stretch < k; stretch += blocks.depth) {   // k = 0 passes once: c is still to be written
+    for (Index stretch = 0; stretch == 0 || stretch < k; stretch += blocks.depth) {  // k = 0 passes once: c is still to be written
       const Index stretch_end = std::min(k, stretch + blocks.depth);
       for (Index row = 0; row < m; row += blocks.rows) {
         const Index row_end = std::min(m, row + blocks.rows);
@@ -149,7 +149,7 @@ inline void product(Transpose ta, Transpose tb, Index m, Index n, Index k, const
           const Index depth = std::min(product_depth, stretch_end - p);
           for (Index column = strip; column < strip_end; column += blocks.chunk) {
             const Index columns = std::min(blocks.chunk, strip_end - column);
-            const Index unpacked = blocks.pack_b ? 0 : columns / lanes * lanes;   // the last, partial vector is packed in any case
+            const Index unpacked = blocks.pack_b ? 0 : columns / lanes * lanes;  // the last, partial vector is packed in any case
             Real* const panels = packed_b + (blocks.keep_panels ? (p - stretch) * padded + (column - strip) * depth : 0);
             if (row == 0) {
               for (Index j = unpacked; j < columns; j += width) {

@@ -19,16 +19,16 @@ struct ProductTile {
   static constexpr Index vectors = 2;
 };
 template <class Isa, class Real>
-inline constexpr Index tile_columns = ProductTile<Isa>::vectors * simd::lanes<Isa, Real>;
+inline constexpr Index tile_columns = ProductTile<Isa>::vectors* simd::lanes<Isa, Real>;
 
 // Where a tile goes: c = sums + from + bias, each addend where it is given. `from` may be c itself.
 template <class Real>
 struct TileOutput {
-  Real* c;            // (rows, columns)
+  Real* c;  // (rows, columns)
   Index ldc;
-  const Real* from;   // (rows, columns) or null
+  const Real* from;  // (rows, columns) or null
   Index from_stride;
-  const Real* bias;   // (columns) or null
+  const Real* bias;  // (columns) or null
 
   TileOutput at(Index row, Index column) const {
     return {c + row * ldc + column, ldc, from ? from + row * from_stride + column : nullptr, from_stride, bias ? bias + column : nullptr};
@@ -38,9 +38,8 @@ struct TileOutput {
 // body(0), …, body(Count - 1) with constant arguments: arrays that are indexed by them stay in registers at any optimisation level.
 template <Index Count, class Body>
 WEFT_ALWAYS_INLINE inline void unrolled(Body&& body) {
-  [&]<Index... Step>(std::integer_sequence<Index, Step...>) WEFT_ALWAYS_INLINE {
-    (body(std::integral_constant<Index, Step>{}), ...);
-  }(std::make_integer_sequence<Index, Count>{});
+  [&]<Index... Step>(std::integer_sequence<Index, Step...>) WEFT_ALWAYS_INLINE { (body(std::integral_constant<Index, Step>{}), ...); }
+  (std::make_integer_sequence<Index, Count>{});
 }
 
 // The compiler forgets how the pointer was computed, so that it does not compute it again.

@@ -24,8 +24,10 @@ inline void transpose_block(const Real* from, Index from_stride, Real* to, Index
       return low;
     } else {
       const auto high = simd::load<simd::Generic>(from + (r + depth) * from_stride);
-      if constexpr (depth == 4) return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
-      else return __builtin_shufflevector(low, high, 0, 1, 2, 3);
+      if constexpr (depth == 4)
+        return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+      else
+        return __builtin_shufflevector(low, high, 0, 1, 2, 3);
     }
   };
   const auto put = [&](Index p, simd::Vector<Isa, Real> value) { simd::store<Isa>(to + p * to_stride, value); };

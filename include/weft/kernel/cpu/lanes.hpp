@@ -24,9 +24,13 @@ WEFT_ALWAYS_INLINE inline simd::Vector<Isa, Real> get(const Real* from, Index co
   return simd::load_first<Isa>(from, count, fill);
 }
 template <class Isa, class Real>
-WEFT_ALWAYS_INLINE inline void put(Real* to, simd::Vector<Isa, Real> value, FullCount<Isa, Real>) { simd::store<Isa>(to, value); }
+WEFT_ALWAYS_INLINE inline void put(Real* to, simd::Vector<Isa, Real> value, FullCount<Isa, Real>) {
+  simd::store<Isa>(to, value);
+}
 template <class Isa, class Real>
-WEFT_ALWAYS_INLINE inline void put(Real* to, simd::Vector<Isa, Real> value, Index count) { simd::store_first<Isa>(to, value, count); }
+WEFT_ALWAYS_INLINE inline void put(Real* to, simd::Vector<Isa, Real> value, Index count) {
+  simd::store_first<Isa>(to, value, count);
+}
 
 // body(i, count) for i = 0, lanes, 2 · lanes, …; count says how many elements from i on there are.
 template <class Isa, class Real, class Body>
@@ -44,7 +48,8 @@ WEFT_ALWAYS_INLINE inline void map(Index n, const Real* x, Real* y, Function f) 
 }
 template <class Isa, class Real, class Function>
 WEFT_ALWAYS_INLINE inline void map(Index n, const Real* a, const Real* b, Real* y, Function f) {
-  for_lanes<Isa, Real>(n, [=](Index i, auto count) WEFT_ALWAYS_INLINE { put<Isa>(y + i, f(get<Isa>(a + i, count), get<Isa>(b + i, count)), count); });
+  for_lanes<Isa, Real>(
+      n, [=](Index i, auto count) WEFT_ALWAYS_INLINE { put<Isa>(y + i, f(get<Isa>(a + i, count), get<Isa>(b + i, count)), count); });
 }
 
 // Sums over a row: add(i, count, total) adds lane-wise terms to total[0 … NumSums); terms of lanes beyond `count` must be 0.

@@ -10,18 +10,22 @@ namespace weft::kernel::cpu {
 
 // Three passes over a row, which stays in the first-level cache: the sum, the squares about the mean, the result.
 template <class Isa, class Real>
-inline void layer_norm_forward(Index rows, Index width, Real epsilon, const Real* x, const Real* gain, const Real* shift, Real* y, Real* mean,
-                               Real* rstd) {
+inline void layer_norm_forward(Index rows, Index width, Real epsilon, const Real* x, const Real* gain, const Real* shift, Real* y,
+                               Real* mean, Real* rstd) {
   for (Index r = 0; r < rows; ++r) {
     const Real* row = x + r * width;  // (width)
     Real* out = y + r * width;        // (width)
-    const Real average = row_sums<1, Isa, Real>(width, [=](Index i, auto count, auto& total) WEFT_ALWAYS_INLINE {
-                           total[0] += get<Isa>(row + i, count);
-                         }).value[0] / Real(width);
-    const Real variance = row_sums<1, Isa, Real>(width, [=](Index i, auto count, auto& total) WEFT_ALWAYS_INLINE {
-                            const auto difference = get<Isa>(row + i, count, average) - average;
-                            total[0] += difference * difference;
-                          }).value[0] / Real(width);
+    const Real average =
+        row_sums<1, Isa, Real>(width, [=](Index i, auto count, auto& total) WEFT_ALWAYS_INLINE { total[0] += get<Isa>(row + i, count); })
+            .value[0] /
+        Real(width);
+    const Real variance = row_sums<1, Isa, Real>(width,
+                                                 [=](Index i, auto count, auto& total) WEFT_ALWAYS_INLINE {
+                                                   const auto difference = get<Isa>(row + i, count, average) - average;
+                                                   total[0] += difference * difference;
+                                                 })
+                              .value[0] /
+                          Real(width);
     const Real inverse = Real(1) / std::sqrt(variance + epsilon);
     mean[r] = average;
     rstd[r] = inverse;
@@ -33,8 +37,8 @@ inline void layer_norm_forward(Index rows, Index width, Real epsilon, const Real
 
 // `NumRows` rows at once, so that dgain and dshift are read and written once for all of them; they are added in the order of the rows.
 template <Index NumRows, class Isa, class Real>
-inline void layer_norm_backward_rows(Index width, const Real* x, const Real* gain, const Real* mean, const Real* rstd, const Real* dy, Real* dx,
-                                     Real* dgain, Real* dshift, bool accumulate) {
+inline void layer_norm_backward_rows(Index width, const Real* x, const Real* gain, const Real* mean, const Real* rstd, const Real* dy,
+                                     Real* dx, Real* dgain, Real* dshift, bool accumulate) {
   Real average[NumRows], product_average[NumRows];
   for (Index r = 0; r < NumRows; ++r) {
     const Real *row = x + r * width, *gradient = dy + r * width, center = mean[r], inverse = rstd[r];
@@ -65,17 +69,17 @@ inline void layer_norm_backward_rows(Index width, const Real* x, const Real* gai
 }
 
 template <class Isa, class Real>
-inline void layer_norm_backward(Index rows, Index width, const Real* x, const Real* gain, const Real* mean, const Real* rstd, const Real* dy,
-                                Real* dx, Real* dgain, Real* dshift, bool accumulate) {
+inline void layer_norm_backward(Index rows, Index width, const Real* x, const Real* gain, const Real* mean, const Real* rstd,
+                                const Real* dy, Real* dx, Real* dgain, Real* dshift, bool accumulate) {
   constexpr Index group = 4;
   Index r = 0;
   for (; r + group <= rows; r += group) {
-    layer_norm_backward_rows<group, Isa>(width, x + r * width, gain, mean + r, rstd + r, dy + r * width, dx ? dx + r * width : dx, dgain, dshift,
-                                         accumulate);
+    layer_norm_backward_rows<group, Isa>(width, x + r * width, gain, mean + r, rstd + r, dy + r * width, dx ? dx + r * width : dx, dgain,
+                                         dshift, accumulate);
   }
   for (; r < rows; ++r) {
-    layer_norm_backward_rows<1, Isa>(width, x + r * width, gain, mean + r, rstd + r, dy + r * width, dx ? dx + r * width : dx, dgain, dshift,
-                                     accumulate);
+    layer_norm_backward_rows<1, Isa>(width, x + r * width, gain, mean + r, rstd + r, dy + r * width, dx ? dx + r * width : dx, dgain,
+                                     dshift, accumulate);
   }
 }
 

@@ -9,11 +9,14 @@
 
 namespace weft::kernel::cpu {
 
-template <class Isa> using Wide = typename simd::VectorOf<Isa, std::uint64_t>::type;
+template <class Isa>
+using Wide = typename simd::VectorOf<Isa, std::uint64_t>::type;
 
 // The products of the lower halves of the lanes; b's upper halves are 0. One instruction on every x86: clang finds it, g++ 12 does not.
 template <class Lanes>
-WEFT_ALWAYS_INLINE inline Lanes multiply_lower_halves(Lanes a, Lanes b) { return (a & 0xffffffffu) * b; }
+WEFT_ALWAYS_INLINE inline Lanes multiply_lower_halves(Lanes a, Lanes b) {
+  return (a & 0xffffffffu) * b;
+}
 #if defined(__GNUC__) && !defined(__clang__) && defined(__SSE2__)
 template <Index Bytes>
 struct Multiplicand {
@@ -78,11 +81,13 @@ struct PhiloxLanes {
 };
 
 // As many words as write_blocks makes: two sets of blocks in flight, because a round is a chain of latencies.
-template <class Isa> inline constexpr Index words_at_once = 2 * 4 * PhiloxLanes<Isa>::lanes;
+template <class Isa>
+inline constexpr Index words_at_once = 2 * 4 * PhiloxLanes<Isa>::lanes;
 
 // The blocks number, number + 1, … of a stream in their order to `out` (words_at_once).
 template <class Isa>
-WEFT_ALWAYS_INLINE inline void write_blocks(const random::PhiloxBlock& counter, random::PhiloxKey key, std::uint64_t number, std::uint32_t* out) {
+WEFT_ALWAYS_INLINE inline void write_blocks(const random::PhiloxBlock& counter, random::PhiloxKey key, std::uint64_t number,
+                                            std::uint32_t* out) {
   PhiloxLanes<Isa> first(counter, number), second(counter, number + std::uint64_t(first.lanes));
   for (int round = 0; round < random::philox_rounds; ++round) {
     first.round(key.word[0], key.word[1]);

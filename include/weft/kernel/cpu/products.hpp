@@ -56,9 +56,9 @@ inline void gemm_add(Transpose ta, Transpose tb, Index m, Index n, Index k, cons
 enum class ProductSize : char { vector, thin, tiny, usual };
 
 constexpr ProductSize product_size(Index m, Index n, Index k) {
-  if (m <= 2) return ProductSize::vector;                      // one or two rows: a token at a time
-  if (std::min(m, n) <= 16) return ProductSize::thin;          // a classifier's ten classes, a filter of nine elements
-  if (m * n * k <= Index(1) << 19) return ProductSize::tiny;   // a tile of attention
+  if (m <= 2) return ProductSize::vector;                     // one or two rows: a token at a time
+  if (std::min(m, n) <= 16) return ProductSize::thin;         // a classifier's ten classes, a filter of nine elements
+  if (m * n * k <= Index(1) << 19) return ProductSize::tiny;  // a tile of attention
   return ProductSize::usual;
 }
 

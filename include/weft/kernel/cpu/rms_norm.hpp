@@ -12,10 +12,13 @@ template <class Isa, class Real>
 inline void rms_norm_forward(Index rows, Index width, Real epsilon, const Real* x, const Real* gain, Real* y, Real* rstd) {
   for (Index r = 0; r < rows; ++r) {
     const Real* row = x + r * width;  // (width)
-    const Real square = row_sums<1, Isa, Real>(width, [=](Index i, auto count, auto& total) WEFT_ALWAYS_INLINE {
-                          const auto value = get<Isa>(row + i, count);
-                          total[0] += value * value;
-                        }).value[0] / Real(width);
+    const Real square = row_sums<1, Isa, Real>(width,
+                                               [=](Index i, auto count, auto& total) WEFT_ALWAYS_INLINE {
+                                                 const auto value = get<Isa>(row + i, count);
+                                                 total[0] += value * value;
+                                               })
+                            .value[0] /
+                        Real(width);
     const Real inverse = Real(1) / std::sqrt(square + epsilon);
     rstd[r] = inverse;
     map<Isa>(width, row, gain, y + r * width, [=](auto value, auto gains) WEFT_ALWAYS_INLINE { return value * inverse * gains; });
@@ -51,8 +54,8 @@ inline void rms_norm_backward_rows(Index width, const Real* x, const Real* gain,
 }
 
 template <class Isa, class Real>
-inline void rms_norm_backward(Index rows, Index width, const Real* x, const Real* gain, const Real* rstd, const Real* dy, Real* dx, Real* dgain,
-                              bool accumulate) {
+inline void rms_norm_backward(Index rows, Index width, const Real* x, const Real* gain, const Real* rstd, const Real* dy, Real* dx,
+                              Real* dgain, bool accumulate) {
   constexpr Index group = 4;
   Index r = 0;
   for (; r + group <= rows; r += group) {

@@ -15,7 +15,7 @@
 namespace weft::kernel::cpu {
 
 inline constexpr Index rotary_anchor = 32;
-inline constexpr Index rotary_pairs = 256;   // whose angles are in work at once: all of a head's up to 512 features
+inline constexpr Index rotary_pairs = 256;  // whose angles are in work at once: all of a head's up to 512 features
 
 // Cosine and sine of the angles of up to rotary_pairs pairs, position after position.
 class RotaryAngles {
@@ -86,8 +86,10 @@ inline void rotate_pairs(Index batch, Index sequence, Index past, Index heads, I
     const Index pairs = std::min(rotary_pairs, half - first_pair);
     RotaryAngles angles(first_pair, pairs, head_size, theta);
     for (Index s = 0; s < sequence; ++s) {
-      if (s == 0) angles.start(past);
-      else angles.next();
+      if (s == 0)
+        angles.start(past);
+      else
+        angles.next();
       for (Index i = 0; i < pairs; ++i) cosine[i] = Real(angles.cosine()[i]), sine[i] = Real(direction * angles.sine()[i]);
       for (Index b = 0; b < batch; ++b) {
         for (Index h = 0; h < heads; ++h) {

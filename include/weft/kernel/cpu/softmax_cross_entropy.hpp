@@ -15,13 +15,15 @@ namespace weft::kernel::cpu {
 template <class Isa, class Real>
 inline Real exponential_sum(Index width, const Real* x, Real most, Real* weights) {
   constexpr Real least = -std::numeric_limits<Real>::infinity();
-  const auto sums = weights ? row_sums<1, Isa, Real>(width, [=](Index i, auto count, auto& total) WEFT_ALWAYS_INLINE {
-    const auto weight = simd::exp<Isa, Real>(get<Isa>(x + i, count, least) - most);
-    put<Isa>(weights + i, weight, count);
-    total[0] += weight;
-  }) : row_sums<1, Isa, Real>(width, [=](Index i, auto count, auto& total) WEFT_ALWAYS_INLINE {
-    total[0] += simd::exp<Isa, Real>(get<Isa>(x + i, count, least) - most);
-  });
+  const auto sums = weights ? row_sums<1, Isa, Real>(width,
+                                                     [=](Index i, auto count, auto& total) WEFT_ALWAYS_INLINE {
+                                                       const auto weight = simd::exp<Isa, Real>(get<Isa>(x + i, count, least) - most);
+                                                       put<Isa>(weights + i, weight, count);
+                                                       total[0] += weight;
+                                                     })
+                            : row_sums<1, Isa, Real>(width, [=](Index i, auto count, auto& total) WEFT_ALWAYS_INLINE {
+                                total[0] += simd::exp<Isa, Real>(get<Isa>(x + i, count, least) - most);
+                              });
   return sums.value[0];
 }
 
@@ -31,8 +33,8 @@ inline LossSum softmax_cross_entropy(Index rows, Index classes, const Real* logi
                                      Real smoothing, Real scale, Real* dlogits) {
   LossSum sum;
   for (Index r = 0; r < rows; ++r) {
-    const Real* row = logits + r * classes;                     // (V)
-    Real* out = dlogits ? dlogits + r * classes : nullptr;      // (V)
+    const Real* row = logits + r * classes;                 // (V)
+    Real* out = dlogits ? dlogits + r * classes : nullptr;  // (V)
     if (targets[r] == ignored) {
       if (out) std::fill_n(out, classes, Real(0));
       continue;
@@ -42,9 +44,8 @@ inline LossSum softmax_cross_entropy(Index rows, Index classes, const Real* logi
     const double at_target = double(row[target]) - double(most);
     double uniform_part = 0;
     if (smoothing != Real(0)) {
-      const auto sums = row_sums<1, Isa, Real>(classes, [=](Index i, auto count, auto& total) WEFT_ALWAYS_INLINE {
-        total[0] += get<Isa>(row + i, count, most) - most;
-      });
+      const auto sums = row_sums<1, Isa, Real>(
+          classes, [=](Index i, auto count, auto& total) WEFT_ALWAYS_INLINE { total[0] += get<Isa>(row + i, count, most) - most; });
       uniform_part = double(smoothing) * double(sums.value[0]) / double(classes);
     }
     const Real total = exponential_sum<Isa>(classes, row, most, out);

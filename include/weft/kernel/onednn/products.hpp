@@ -33,10 +33,14 @@ struct OneDnn {
   // with all that the library has, Avx2 with DNNL_MAX_CPU_ISA=AVX2.
   template <class Isa, class Real>
   static constexpr ProductSpeeds speeds() {
-    if constexpr (!std::is_same_v<Real, float>) return {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}};
-    else if constexpr (Isa::register_bytes >= 64) return {{290, 100, 88, 101}, {100, 97, 98, 103}, {100, 120, 108, 113}};
-    else if constexpr (Isa::register_bytes >= 32) return {{650, 100, 96, 96}, {100, 100, 99, 100}, {100, 100, 108, 102}};
-    else return {{500, 600, 600, 600}, {500, 600, 600, 600}, {500, 600, 600, 600}};
+    if constexpr (!std::is_same_v<Real, float>)
+      return {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}};
+    else if constexpr (Isa::register_bytes >= 64)
+      return {{290, 100, 88, 101}, {100, 97, 98, 103}, {100, 120, 108, 113}};
+    else if constexpr (Isa::register_bytes >= 32)
+      return {{650, 100, 96, 96}, {100, 100, 99, 100}, {100, 100, 108, 102}};
+    else
+      return {{500, 600, 600, 600}, {500, 600, 600, 600}, {500, 600, 600, 600}};
   }
 
   template <class Isa, class Real>
