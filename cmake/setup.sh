@@ -5,6 +5,9 @@
 weft_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 weft_jobs=$(nproc)
 
+# What ccache keeps is good for another checkout too.
+export CCACHE_BASEDIR=$weft_root CCACHE_NOHASHDIR=1
+
 say() { printf '%s\n' "== $*"; }
 
 # weft_quietly TITLE COMMAND…: output is shown if the command fails, or always where a person is watching.
