@@ -4,7 +4,7 @@
 
   check_case.py CASE.cpp --compiler PATH --kind gcc|clang|nvcc [--include DIR ...]
 
-A case says '// id: area.rule' in its head and holds '#ifdef WEFT_CONTROL … #else … #endif'. It may say '// errors: N' and '// lines: N'
+A case says '// id: area.rule' in its head and holds '#ifdef WEFT_CONTROL … #else … #endif', without #else where the fault is an omission. It may say '// errors: N' and '// lines: N'
 where more than one error or sixteen lines are meant. The failing variant must
 
 - exit non-zero,
@@ -42,15 +42,20 @@ def compile_case(kind, compiler, includes, defines, case):
 
 
 def read_case(text):
-    """What the case's head says, and the user's lines: those of the failing branch and after it."""
+    """What the case's head says, and the user's lines: those of the failing branch and after it, or all if there is no such branch."""
     settings = dict(re.findall(r"^// (id|errors|lines): *(\S+) *$", text, re.M))
     lines = text.split("\n")
-    marks = {m: i + 1 for i, line in enumerate(lines) for m in ("#ifdef WEFT_CONTROL", "#else", "#endif") if line.strip() == m}
+    marks = {line.strip(): i + 1 for i, line in enumerate(lines) if line.strip() in ("#ifdef WEFT_CONTROL", "#else", "#endif")}
     if "id" not in settings:
         raise ValueError("no '// id: area.rule' in the case")
-    if len(marks) != 3 or not marks["#ifdef WEFT_CONTROL"] < marks["#else"] < marks["#endif"]:
-        raise ValueError("no '#ifdef WEFT_CONTROL … #else … #endif' in the case")
-    return settings, set(range(marks["#else"] + 1, len(lines) + 1)) - {marks["#endif"]}
+    begin, end = marks.get("#ifdef WEFT_CONTROL", 0), marks.get("#endif", 0)
+    control_end = marks.get("#else", end)
+    if not 0 < begin < control_end <= end:
+        raise ValueError("no '#ifdef WEFT_CONTROL … [#else …] #endif' in the case")
+    if "#else" in marks:
+        return settings, set(range(control_end + 1, len(lines) + 1)) - {end}
+    # What is wrong is what is missing: any line of code may be named.
+    return settings, {i + 1 for i, line in enumerate(lines) if line.strip() and not re.match(r"\s*(#|//)", line)} - set(range(begin, end + 1))
 
 
 def judge(kind, case, text, control, failing):
@@ -93,7 +98,10 @@ def main():
     with open(arguments.case, encoding="utf-8") as file:
         text = file.read()
     variants = [compile_case(arguments.kind, arguments.compiler, arguments.include, defines, arguments.case) for defines in (["WEFT_CONTROL"], [])]
-    complaints = judge(arguments.kind, arguments.case, text, *variants)
+    try:
+        complaints = judge(arguments.kind, arguments.case, text, *variants)
+    except ValueError as error:
+        complaints = [str(error)]
     for complaint in complaints:
         print(f"{arguments.case}: {complaint}")
     if complaints:

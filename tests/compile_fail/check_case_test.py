@@ -20,11 +20,14 @@ CONTROL = "inline constexpr int x = 3;"
 
 
 def complaints(failing, control=CONTROL, head="", tail=""):
+    return complaints_of(f'// id: test.rule\n{head}#include "rule.hpp"\n#ifdef WEFT_CONTROL\n{control}\n#else\n{failing}\n#endif\n{tail}int main() {{ return 0; }}\n')
+
+
+def complaints_of(text):
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "rule.hpp"), "w", encoding="utf-8") as file:
             file.write("#pragma once\n" + RULE)
         path = os.path.join(folder, "case.cpp")
-        text = f'// id: test.rule\n{head}#include "rule.hpp"\n#ifdef WEFT_CONTROL\n{control}\n#else\n{failing}\n#endif\n{tail}int main() {{ return 0; }}\n'
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         variants = [check_case.compile_case(kind, compiler, [folder], defines, path) for defines in (["WEFT_CONTROL"], [])]
@@ -42,6 +45,11 @@ class CheckCase(unittest.TestCase):
     def test_user_line_after_the_branch(self):
         self.assertEqual(complaints("inline constexpr int n = 4; template <int> struct Use { static constexpr int x = check<n>(); };",
                                     "template <int> struct Use { static constexpr int x = 1; };", tail="static_assert(Use<0>::x >= 0, \"a text\");\n"), [])
+
+    def test_omission(self):
+        code = "template <class T> inline constexpr int of() { if constexpr (requires { T::n; }) return T::n; else return check<int(sizeof(T))>(); }\n"
+        case = code + "struct Mine {\n#ifdef WEFT_CONTROL\nstatic constexpr int n = 3;\n#endif\n};\nstatic_assert(of<Mine>() == 3, \"a text\");\n"
+        self.assertEqual(complaints_of('// id: test.rule\n#include "rule.hpp"\n' + case + "int main() { return 0; }\n"), [])
 
     def test_misspelt_include(self):
         self.complains("the first error does not name", '#include "rul.hpp"')
