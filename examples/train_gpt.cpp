@@ -19,7 +19,7 @@ struct Options {
   std::string text, log, save, config = "cpu", prompt = "\n";
   weft::Index ranks = 1, steps = 2000, batch = 12, evaluate_every = 250, evaluate_windows = 1200, sample = 300;
   std::uint64_t seed = 1;
-  double rate = 1e-3, temperature = 0.8;
+  double rate = 2e-3, temperature = 0.8;
   weft::Index top_k = 0;
   bool describe = false;
 };
@@ -87,8 +87,10 @@ int train(const Options& options, const weft::data::CharacterVocabulary& vocabul
       // [generate]
       std::vector<std::int32_t> sequence = vocabulary.encode(options.prompt);
       weft::Generator generator(trainer.engine());
-      generator.generate(sequence, options.sample, {.temperature = options.temperature, .top_k = options.top_k, .seed = options.seed},
-                         [](std::int32_t) {});
+      generator.generate(
+          sequence, options.sample,
+          {.temperature = options.temperature, .top_k = options.top_k, .seed = options.seed, .vocabulary = vocabulary.size()},
+          [](std::int32_t) {});
       // [generate]
       std::printf("─── a sample ───\n%s\n────────────────\n", vocabulary.decode(sequence).c_str());
     }

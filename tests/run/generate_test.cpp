@@ -37,6 +37,8 @@ void compare(Index prompt_length) {
         generator.generate(cached, 20, {.temperature = 0.7, .top_k = 3, .seed = 4},
                            [](std::int32_t token) { CHECK((token >= 0 && token < 11)); });
         CHECK(cached.size() == 32);
+        generator.generate(cached, 10, {.temperature = 50, .seed = 5, .vocabulary = 4}, [](std::int32_t token) { CHECK(token < 4); });
+        cached.resize(32);
         // A step after generating is a step like any other: nothing of the cache is left in the engine.
         const auto fill = [](auto& micro) {
           for (int i = 0; i < 12; ++i) micro.tokens()[i] = i % 11, micro.integer_targets()[i] = (i + 1) % 11;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/text.hpp"
 #include "weft/layer/facts.hpp"
 
 namespace weft {
@@ -130,7 +131,7 @@ inline std::string path_of(const GraphData& graph, int parameter, Index repetiti
 inline std::string path_of_leaf(const GraphData& graph, int leaf, Index repetition) {
   std::string text;
   for (const PathPiece& piece : graph.leaves[std::size_t(leaf)].path) text += (text.empty() ? "" : ".") + path_text(piece, repetition);
-  return text + " (" + graph.leaves[std::size_t(leaf)].name + ")";
+  return text_of(text, " (", graph.leaves[std::size_t(leaf)].name, ")");
 }
 
 }  // namespace weft

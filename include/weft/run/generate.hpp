@@ -19,6 +19,7 @@ struct SamplingOptions {
   double temperature = 1;  // 0: always the most likely token (greedy)
   Index top_k = 0;         // only among the k most likely; 0: all
   std::uint64_t seed = 1;
+  Index vocabulary = 0;  // only tokens below it, where the data uses fewer than the model has; 0: all
 };
 
 // Picks a token from logits (V). number: which draw of the stream this is.
@@ -71,7 +72,8 @@ class Generator {
     engine_.walker().set_cache(cache_.as<Real>(), capacity_, &offsets_);
     Index seen = 0;  // tokens in the cache
     std::size_t start = tokens.size() > std::size_t(capacity_) ? tokens.size() - std::size_t(capacity_) : 0;
-    const Index vocabulary = plan.graph.output.elems();
+    const Index width = plan.graph.output.elems();
+    const Index vocabulary = options.vocabulary > 0 ? std::min(options.vocabulary, width) : width;
     for (Index i = 0; i < count; ++i) {
       if (Index(tokens.size() - start) > capacity_) start = tokens.size() - std::size_t(std::max<Index>(1, capacity_ / 2)), seen = 0;
       const Index fresh = Index(tokens.size() - start) - seen;
@@ -79,7 +81,7 @@ class Generator {
       std::copy(tokens.end() - fresh, tokens.end(), input);
       engine_.walker().forward({-1, Index(plan.joins.size()) == 0 ? 0 : int(plan.joins.size())}, {{1, fresh, seen}, 0, 0, false});
       seen += fresh;
-      const Real* logits = engine_.walker().prediction(0) + (fresh - 1) * vocabulary;
+      const Real* logits = engine_.walker().prediction(0) + (fresh - 1) * width;
       const Index token = sample(std::span<const Real>(logits, std::size_t(vocabulary)), options, std::uint64_t(i), work_);
       tokens.push_back(std::int32_t(token));
       each(std::int32_t(token));

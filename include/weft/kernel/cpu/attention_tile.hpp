@@ -109,12 +109,12 @@ inline void pack_scaled_rows(Index rows, Index width, Real factor, const Real* f
 template <class Isa, class Real>
 inline void put_row(Index width, Real factor, const Real* from, bool accumulate, Real* to) {
   constexpr Index lanes = simd::lanes<Isa, Real>;
-  Index d = 0;
-  for (; d + lanes <= width; d += lanes) {
+  const Index whole = width / lanes * lanes;
+  for (Index d = 0; d < whole; d += lanes) {
     const auto scaled = factor * simd::load<Isa>(from + d);
     simd::store<Isa>(to + d, accumulate ? simd::load<Isa>(static_cast<const Real*>(to + d)) + scaled : scaled);
   }
-  for (; d < width; ++d) to[d] = accumulate ? to[d] + factor * from[d] : factor * from[d];
+  for (Index d = whole; d < width; ++d) to[d] = accumulate ? to[d] + factor * from[d] : factor * from[d];
 }
 
 // Σ_d a · b.
@@ -122,10 +122,10 @@ template <class Isa, class Real>
 inline Real row_product(Index width, const Real* a, const Real* b) {
   constexpr Index lanes = simd::lanes<Isa, Real>;
   simd::Vector<Isa, Real> sums = {};
-  Index d = 0;
-  for (; d + lanes <= width; d += lanes) sums += simd::load<Isa>(a + d) * simd::load<Isa>(b + d);
+  const Index whole = width / lanes * lanes;
+  for (Index d = 0; d < whole; d += lanes) sums += simd::load<Isa>(a + d) * simd::load<Isa>(b + d);
   Real sum = lane_sum<Isa, Real>(sums);
-  for (; d < width; ++d) sum += a[d] * b[d];
+  for (Index d = whole; d < width; ++d) sum += a[d] * b[d];
   return sum;
 }
 
