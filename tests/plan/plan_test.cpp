@@ -110,3 +110,14 @@ TEST_CASE("plan_takes_a_single_axis_as_a_mesh") {
   static_assert(Alone::fingerprint() == Train::fingerprint(), "the same plan");
   CHECK(Alone::num_ranks == 2);
 }
+
+TEST_CASE("traffic_of_a_layer_is_its_tensors") {
+  using Two = Sequential<Linear<4, 6>, Relu, Linear<6, 3>>;
+  const PlanData plan = plan_at_start<Two>(mesh(), Batch{.global = 5, .micro = 5});
+  const LeafTraffic first = traffic_of(plan, 0, 5), relu = traffic_of(plan, 1, 5), last = traffic_of(plan, 2, 5);
+  CHECK(first.forward_bytes == 4 * (5 * 4 + 5 * 6 + 4 * 6 + 6));
+  CHECK(first.backward_bytes == 4 * (5 * 4 /*x*/ + 5 * 6 /*dy*/ + 3 * (4 * 6 + 6)));  // nobody needs its dx
+  CHECK(relu.forward_bytes == 4 * (5 * 6 + 5 * 6));
+  CHECK(relu.backward_bytes == 4 * (5 * 6 /*y*/ + 5 * 6 + 5 * 6));
+  CHECK(last.backward_bytes == 4 * (5 * 6 + 5 * 3 + 5 * 6 + 3 * (6 * 3 + 3)));
+}

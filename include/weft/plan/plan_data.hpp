@@ -100,6 +100,31 @@ struct PlanData {
   }
 };
 
+// Bytes that a layer moves through memory at least, for one micro-batch of `rows`: forward its input, residual, output, saved tensors and
+// parameters once; backward what it kept, both gradients, and parameters and their gradients (which are added to: read and written).
+struct LeafTraffic {
+  Index forward_bytes = 0, backward_bytes = 0;
+};
+
+constexpr LeafTraffic traffic_of(const PlanData& plan, int leaf, Index rows) {
+  const LeafSite& site = plan.graph.leaves[std::size_t(leaf)];
+  const FrameSite& frame = plan.graph.frames[std::size_t(site.frame)];
+  const OpSite& op = plan.graph.ops[std::size_t(site.op)];
+  const Index real = bytes_of(plan.training.type), in_elem = site.in.element == Element::token ? 4 : real;
+  Index parameters = 0, saved = 0;
+  for (const ParameterFacts& facts : site.facts.parameters) parameters += facts.elems() * real;
+  for (const SavedFacts& facts : site.facts.saved)
+    saved += (rows * facts.elems_per_row + facts.fixed_elems) * (facts.integer ? 4 : real);
+  const Index input = rows * site.in.elems() * in_elem, output = rows * site.out.elems() * real;
+  const bool passes_on = !(site.frame == 0 && frame.first_unit == 0 && op.input == 0);  // the model's input needs no gradient
+  LeafTraffic out;
+  if (site.facts.passes) return out;
+  out.forward_bytes = input + (op.second >= 0 ? output : 0) + output + saved + parameters;
+  out.backward_bytes = (site.facts.needs_input ? input : 0) + (site.facts.needs_output ? output : 0) + saved + output +
+                       (passes_on ? rows * site.in.elems() * real : 0) + 3 * parameters;
+  return out;
+}
+
 // What a rank says to others in a step: totals of the ledger. Bytes are payload: each element once a call, whatever the algorithm sends.
 struct LedgerTotals {
   Index calls = 0, bytes = 0, control_calls = 0, control_bytes = 0;
