@@ -13,6 +13,8 @@ namespace weft {
 inline constexpr Index control_fields = 8;
 
 constexpr PlanFault find_fault(const GraphData& graph, const StrategyData& strategy, const Batch& batch, const TrainingData& training) {
+  static_assert(int(GraphRule::empty) == int(PlanRule::empty),
+                "weft[plan.rules]: PlanRule begins with GraphRule's rules, in its order; keep both lists alike");
   if (graph.fault.rule != GraphRule::none)
     return {PlanRule(int(graph.fault.rule)), graph.fault.leaf, graph.fault.given.channels, graph.fault.wanted.channels,
             graph.fault.given.height};
@@ -77,9 +79,7 @@ constexpr std::vector<LedgerEntry> make_ledger(const PlanData& plan) {
 constexpr Memory make_memory(const PlanData& plan, const ExecutorFacts& executor) {
   const Index real = bytes_of(plan.training.type);
   const auto aligned = [](Index bytes) { return round_up(bytes, alignment_bytes); };
-  const auto io = [&](Features features) {
-    return aligned(plan.rows * features.elems() * (features.element == Element::token ? 4 : real));
-  };
+  const auto io = [&](Features features) { return tensor_bytes(features, {.rows = plan.rows, .real_bytes = real}); };
   Memory out;
   out.parameters = out.gradients = aligned(plan.graph.parameter_elems * real);
   out.buffers = aligned(plan.graph.buffer_elems * real);

@@ -130,9 +130,7 @@ class Walker {
   Index last_unit() const { return Index(units_.size()) - 1; }
   const FrameSite& frame_of(Index u) const { return plan_.graph.frames[std::size_t(units_[std::size_t(u)].frame)]; }
   const FrameMemory& memory_of(Index u) const { return plan_.activations.frames[std::size_t(units_[std::size_t(u)].frame)]; }
-  Index io_bytes(Features features) const {
-    return round_up(plan_.rows * features.elems() * (features.element == Element::token ? 4 : Index(sizeof(Real))), alignment_bytes);
-  }
+  Index io_bytes(Features features) const { return tensor_bytes(features, {.rows = plan_.rows, .real_bytes = Index(sizeof(Real))}); }
   std::byte* slot_data(Index u, Index slot) const {
     return arenas_.activations.data() + slot * slot_bytes_ + units_[std::size_t(u)].slot_offset;
   }
