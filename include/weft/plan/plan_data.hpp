@@ -113,8 +113,7 @@ constexpr LeafTraffic traffic_of(const PlanData& plan, int leaf, Index rows) {
   const Index real = bytes_of(plan.training.type), in_elem = site.in.element == Element::token ? 4 : real;
   Index parameters = 0, saved = 0;
   for (const ParameterFacts& facts : site.facts.parameters) parameters += facts.elems() * real;
-  for (const SavedFacts& facts : site.facts.saved)
-    saved += (rows * facts.elems_per_row + facts.fixed_elems) * (facts.integer ? 4 : real);
+  for (const SavedFacts& facts : site.facts.saved) saved += (rows * facts.elems_per_row + facts.fixed_elems) * (facts.integer ? 4 : real);
   const Index input = rows * site.in.elems() * in_elem, output = rows * site.out.elems() * real;
   const bool passes_on = !(site.frame == 0 && frame.first_unit == 0 && op.input == 0);  // the model's input needs no gradient
   LeafTraffic out;
