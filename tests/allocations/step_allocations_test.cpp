@@ -73,7 +73,7 @@ Outcome train(bool overlap, bool delayed, int steps) {
         engine.communicator().barrier();
         if (!first) return;
         outcome.allocations = num_allocations - outcome.allocations;
-        outcome.calls = totals(engine.plan().ledger).calls;
+        outcome.calls = totals(engine.plan()).calls;
         outcome.parameters.assign(engine.parameters(), engine.parameters() + engine.plan().graph.parameter_elems);
       },
       launch_options);
@@ -116,7 +116,7 @@ TEST_CASE("overlap_still_overlaps") {
         engine.step(1, fill, 0);
         if (engine.communicator().rank() == 0) {
           seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-          buckets = totals(engine.plan().ledger).calls;
+          buckets = totals(engine.plan()).calls;
         }
       },
       launch_options);

@@ -28,7 +28,7 @@ TEST_CASE("plan_static_and_made_at_start_are_the_same") {
   const PlanData plan = plan_at_start<Tiny>(mesh(DataParallel{.ranks = 2}), Batch{.global = 12, .micro = 6, .sequence = 64});
   CHECK(fingerprint(plan) == Train::fingerprint());
   CHECK(plan.memory.total() == Train::bytes_per_rank());
-  CHECK(totals(plan.ledger).bytes == Train::ledger().bytes);
+  CHECK(totals(plan).bytes == Train::ledger().bytes);
 }
 
 TEST_CASE("plan_fingerprint_tells_plans_apart") {
@@ -58,7 +58,7 @@ TEST_CASE("plan_buckets_cover_the_arena_once_from_its_end") {
   for (Index bucket_bytes : {Index(1), Index(1000), 64 * KiB, 1 * MiB, 100 * MiB}) {
     const PlanData plan = plan_at_start<Tiny>(mesh(DataParallel{.ranks = 2, .bucket_bytes = bucket_bytes}), Batch{12, 6, 64});
     Index end = plan.graph.parameter_elems;
-    for (const Bucket& bucket : plan.buckets) {
+    for (const Bucket& bucket : plan.stages[0].buckets) {
       CHECK(bucket.elems > 0);
       CHECK(bucket.first + bucket.elems == end);
       end = bucket.first;
@@ -72,8 +72,8 @@ TEST_CASE("plan_small_tensors_share_buckets") {
   using Many = Sequential<Repeat<100, Linear<16, 16, Bias::no>>>;
   const PlanData plan =
       plan_at_start<Many, Recipe<Fp32, MeanSquaredError>>(mesh(DataParallel{.ranks = 2, .bucket_bytes = 25 * KiB}), Batch{2, 1, 1});
-  CHECK(plan.buckets.size() == 4);
-  CHECK(totals(plan.ledger).calls == 4);
+  CHECK(plan.stages[0].buckets.size() == 4);
+  CHECK(totals(plan).calls == 4);
 }
 
 TEST_CASE("plan_memory_counts_what_the_element_type_needs") {
@@ -82,7 +82,7 @@ TEST_CASE("plan_memory_counts_what_the_element_type_needs") {
   CHECK(twice.memory.parameters == 2 * single.memory.parameters);
   CHECK(single.memory.gradients == single.memory.parameters);
   CHECK(single.memory.optimizer == 2 * single.memory.parameters);
-  CHECK(single.ledger.empty());  // one rank says nothing to anybody
+  CHECK(ledger_of(single).empty());  // one rank says nothing to anybody
 }
 
 // By hand, for one block of the small GPT (768 rows): what backward needs and nothing else.

@@ -192,17 +192,28 @@ TEST_CASE("non_finite_gradient_is_skipped_by_all") {
 TEST_CASE("audit_names_both_sides") {
   const PlanData plan =
       plan_at_start<OneWeight, Recipe<Fp64, SumLoss, Sgd>>(mesh(DataParallel{.ranks = 2}), Batch{.global = 2, .micro = 1});
-  REQUIRE(plan.ledger.size() == 2);
-  std::vector<CallRecord> made;
-  for (const LedgerEntry& entry : plan.ledger) made.push_back(entry.call);
-  audit(plan, 0, made, 2);
-  const std::string more = message_of([&] { audit(plan, 0, made, 3); });
-  CHECK(more.find("weft[audit.count]") != std::string::npos);
-  made[0].count = 5;
-  const std::string other = message_of([&] { audit(plan, 1, made, 2); });
+  REQUIRE(ledger_of(plan).size() == 2);
+  // A bucket of `elems`, the control exchange unless it is left out, and `more` calls.
+  const auto outcome = [&](Index elems, bool control, int more) {
+    std::string text;
+    launch(2, [&](ThreadCommunicator& world) {
+      Groups<ThreadCommunicator> groups(world, plan, 8);
+      double data[64]{};
+      groups.clear_records();
+      groups.world().all_reduce(data, elems, Reduction::sum);
+      if (control) groups.world().all_reduce(data, plan.control_elems, Reduction::sum);
+      for (int i = 0; i < more; ++i) groups.world().barrier();
+      const std::string message = message_of([&] { audit(plan, 0, groups, [](int) { return 1; }); });
+      if (world.rank() == 1) text = message;
+    });
+    return text;
+  };
+  CHECK(outcome(16, true, 0) == "");
+  CHECK(outcome(16, true, 1).find("weft[audit.count]") != std::string::npos);
+  const std::string other = outcome(5, true, 0);
   CHECK(other.find("weft[audit.call]") != std::string::npos);
+  CHECK(other.find("rank 1, call 0 of the data group") != std::string::npos);
   CHECK(other.find("all_reduce of 5 float64") != std::string::npos);
   CHECK(other.find("all_reduce of 16 float64") != std::string::npos);
-  made.pop_back();
-  CHECK(message_of([&] { audit(plan, 1, made, 1); }).find("weft[audit.call]") != std::string::npos);
+  CHECK(outcome(16, false, 0).find("weft[audit.call]") != std::string::npos);
 }

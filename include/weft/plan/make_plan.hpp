@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes in order: check → place activations → joins → buckets → ledger → memory. One constexpr function, for plans at compile time and
+// The passes in order: check → place activations → joins → partition → schedule → buckets → memory. One constexpr function, for plans at compile time and
 // for plans whose sizes are known at start-up only; both give the same data and the same faults.
 #pragma once
 
 #include "weft/base/hash.hpp"
 #include "weft/graph/lower.hpp"
-#include "weft/plan/buckets.hpp"
+#include "weft/plan/ledger.hpp"
+#include "weft/plan/place_stages.hpp"
+#include "weft/schedule/add_communication.hpp"
+#include "weft/schedule/verify.hpp"
 
 namespace weft {
 
 // The control exchange of a step: see run/control.hpp for what stands where. One more for every parameter whose use depends on the data.
 inline constexpr Index control_fields = 8;
+
+// Whole units of sharded parameters that are held at once (the one in use, the next, the one before), and of gradients.
+inline constexpr Index num_gather_buffers = 3, num_scatter_buffers = 1;
 
 constexpr PlanFault find_fault(const GraphData& graph, const StrategyData& strategy, const Batch& batch, const TrainingData& training) {
   static_assert(int(GraphRule::empty) == int(PlanRule::empty),
@@ -19,11 +25,22 @@ constexpr PlanFault find_fault(const GraphData& graph, const StrategyData& strat
     return {PlanRule(int(graph.fault.rule)), graph.fault.leaf, graph.fault.given.channels, graph.fault.wanted.channels,
             graph.fault.given.height};
   if (strategy.ranks < 1) return {.rule = PlanRule::ranks_positive, .found = strategy.ranks};
+  for (int i = 0; i < strategy.axes.size(); ++i)
+    if (strategy.axes[i].extent < 1) return {.rule = PlanRule::ranks_positive, .found = strategy.axes[i].extent};
+  if (strategy.shard_ranks < 0 || strategy.data() % strategy.shards() != 0)
+    return {.rule = PlanRule::shard_divides, .found = strategy.shard_ranks, .wanted = strategy.data()};
   if (strategy.bucket_bytes < 1) return {.rule = PlanRule::bucket_positive, .found = strategy.bucket_bytes};
   if (batch.global < 1 || batch.micro < 1 || batch.sequence < 1)
     return {.rule = PlanRule::batch_positive, .found = batch.global, .wanted = batch.micro, .other = batch.sequence};
-  if (batch.global % (strategy.ranks * batch.micro) != 0)
-    return {.rule = PlanRule::batch_divides, .found = batch.global, .wanted = strategy.ranks, .other = batch.micro};
+  if (batch.global % (strategy.data() * batch.micro) != 0)
+    return {.rule = PlanRule::batch_divides, .found = batch.global, .wanted = strategy.data(), .other = batch.micro};
+  const Index num_chunks = strategy.stages() * strategy.chunks_per_stage;
+  if (num_chunks < 1 || num_chunks > graph.num_units)
+    return {.rule = PlanRule::stages_fit, .found = strategy.stages(), .wanted = graph.num_units, .other = strategy.chunks_per_stage};
+  if (!starts_fit(strategy, num_chunks, graph.num_units))
+    return {.rule = PlanRule::stages_fixed, .found = strategy.chunk_starts.size(), .wanted = num_chunks, .other = graph.num_units};
+  if (graph.joins() && strategy.stages() > 1) return {.rule = PlanRule::pipeline_joins, .found = strategy.stages()};
+  if (graph.joins() && strategy.shards_gradients()) return {.rule = PlanRule::shard_joins, .found = strategy.shards()};
   if (graph.longest_sequence > 0 && batch.sequence > graph.longest_sequence)
     return {.rule = PlanRule::sequence_fits, .found = batch.sequence, .wanted = graph.longest_sequence};
   if (!training.target.valid())
@@ -46,48 +63,95 @@ constexpr std::vector<JoinSite> find_joins(const GraphData& graph) {
   return out;
 }
 
-// Every call of a step, in its order on the one communicator of the data axis.
-constexpr std::vector<LedgerEntry> make_ledger(const PlanData& plan) {
-  std::vector<LedgerEntry> out;
-  if (plan.strategy.ranks == 1) return out;
-  const auto call = [](ElementType type, Index count, Index tag) {
-    return CallRecord{.operation = Operation::all_reduce, .type = type, .reduction = Reduction::sum, .count = count, .tag = tag};
-  };
-  const auto join = [&](LedgerPhase phase, std::size_t number) {
-    const Index elems = plan.graph.leaves[std::size_t(plan.joins[number].leaf)].facts.join_elems + 1;  // and the rows
-    out.push_back({phase, Index(number), call(ElementType::f64, elems, Index(number))});
-  };
-  for (std::size_t j = 0; j < plan.joins.size(); ++j) join(LedgerPhase::join_forward, j);
-  std::size_t next = 0;
-  const auto buckets_from = [&](Index first_complete) {
-    for (; next < plan.buckets.size() && plan.buckets[next].first >= first_complete; ++next)
-      out.push_back({LedgerPhase::bucket, Index(next), call(plan.training.type, plan.buckets[next].elems, Index(next))});
-  };
-  for (std::size_t j = plan.joins.size(); j-- > 0;) {
-    const JoinSite& site = plan.joins[j];
-    const FrameSite& frame = plan.graph.frames[std::size_t(site.frame)];
-    const Index base = frame.first_parameter_elem + site.repetition * frame.parameter_elems;
-    const std::size_t following = std::size_t(frame.first_op + site.op + 1);
-    if (plan.strategy.overlap) buckets_from(base + (site.op + 1 < frame.num_ops ? plan.watermarks[following] : frame.parameter_elems));
-    join(LedgerPhase::join_backward, j);
+// Whether every forward of the last chunk is followed by its backward at once: then the loss may write over the prediction.
+constexpr bool loss_in_place(const StageData& stage, int chunk) {
+  for (std::size_t i = 0; i < stage.actions.size(); ++i) {
+    const Action& action = stage.actions[i];
+    if (action.kind != ActionKind::forward || action.chunk != chunk) continue;
+    const Action next = i + 1 < stage.actions.size() ? stage.actions[i + 1] : Action{};
+    if (next.kind < ActionKind::backward || next.kind > ActionKind::backward_input || next.chunk != chunk || next.micro != action.micro)
+      return false;
   }
-  buckets_from(0);
-  out.push_back({LedgerPhase::control, 0, call(ElementType::f64, plan.control_elems, 0)});
-  return out;
+  return true;
 }
 
-constexpr Memory make_memory(const PlanData& plan, const ExecutorFacts& executor) {
+// Which stage does what when, and how many micro-batches it holds meanwhile.
+constexpr PlanFault place_schedule(PlanData& plan) {
+  const StrategyData& strategy = plan.strategy;
+  std::vector<int> stage_of_chunk{0};
+  ScheduleTable table;
+  if (strategy.stages() > 1) {
+    const ScheduleShape shape{int(strategy.stages()), int(strategy.chunks_per_stage), int(plan.micros)};
+    table = strategy.schedule(shape);
+    if (table.rows.empty())
+      return {.rule = PlanRule::schedule_refuses, .found = shape.stages, .wanted = shape.micros, .other = shape.chunks_per_stage};
+    const ScheduleFault fault = verify(table);
+    if (fault.rule != ScheduleRule::none)
+      return {.rule = PlanRule::schedule_wrong, .found = fault.stage, .wanted = fault.position, .other = int(fault.rule)};
+    table = add_communication(table);
+    stage_of_chunk = table.stage_of_chunk;
+  }
+  plan.chunks = make_chunks(plan.graph, plan.units, strategy, stage_of_chunk);
+  for (Index s = 0; s < strategy.stages(); ++s) {
+    StageData stage;
+    if (!table.rows.empty()) stage.actions = table.rows[std::size_t(s)];
+    for (int c = 0; c < int(plan.chunks.size()); ++c)
+      if (plan.chunks[std::size_t(c)].stage == s) stage.chunks.push_back(c);
+    plan.stages.push_back(stage);
+  }
+  return {};
+}
+
+// Places of activations and messages in the arenas of a stage.
+constexpr void place_micro_batches(PlanData& plan, int stage_number) {
+  StageData& stage = plan.stages[std::size_t(stage_number)];
+  const Index real = bytes_of(plan.training.type);
+  Index slots = 0, messages = 0;
+  const bool streams = plan.streams();
+  for (int c : stage.chunks) {
+    ChunkData& chunk = plan.chunks[std::size_t(c)];
+    for (Index u = chunk.first_unit; u < chunk.end_unit; ++u)
+      chunk.slot_bytes += plan.activations.frames[std::size_t(plan.units[std::size_t(u)].frame)].slot_bytes;
+    chunk.depth = plan.depth;
+    if (streams) {
+      const ChunkLifetimes lifetimes(stage.actions, c, int(plan.micros));
+      chunk.depth = lifetimes.activations.depth(), chunk.input_depth = lifetimes.inputs.depth();
+      chunk.gradient_depth = lifetimes.gradients.depth();
+    }
+    chunk.first_slot_byte = slots, slots += chunk.depth * chunk.slot_bytes;
+    const bool last = c + 1 == int(plan.chunks.size());
+    if (c > 0) chunk.input_bytes = tensor_bytes(chunk_input(plan, c), {.rows = plan.rows, .real_bytes = real});
+    if (!last) chunk.gradient_bytes = tensor_bytes(chunk_input(plan, c + 1), {.rows = plan.rows, .real_bytes = real});
+    if (last && !loss_in_place(stage, c)) {
+      chunk.gradient_bytes = tensor_bytes(plan.graph.output, {.rows = plan.rows, .real_bytes = real});
+      chunk.gradient_depth = chunk.depth;  // written by the loss, right after forward
+    }
+    chunk.first_input_byte = messages, messages += chunk.input_depth * chunk.input_bytes;
+    chunk.first_gradient_byte = messages, messages += chunk.gradient_depth * chunk.gradient_bytes;
+  }
+  stage.memory.activations = slots, stage.memory.messages = messages;
+  stage.input_depth = streams ? input_depth(stage.actions, int(plan.micros)) : plan.depth;
+}
+
+constexpr Memory make_memory(const PlanData& plan, int stage_number, const ExecutorFacts& executor) {
+  const StageData& stage = plan.stages[std::size_t(stage_number)];
+  const StrategyData& strategy = plan.strategy;
   const Index real = bytes_of(plan.training.type);
   const auto aligned = [](Index bytes) { return round_up(bytes, alignment_bytes); };
   const auto io = [&](Features features) { return tensor_bytes(features, {.rows = plan.rows, .real_bytes = real}); };
-  Memory out;
-  out.parameters = out.gradients = aligned(plan.graph.parameter_elems * real);
-  out.buffers = aligned(plan.graph.buffer_elems * real);
-  out.optimizer = plan.training.optimizer_states * out.parameters;
-  out.activations = plan.depth * plan.activations.slot_bytes;
+  const Index whole = aligned(stage.parameter_elems * real), part = aligned(stage.parameter_elems / strategy.shards() * real);
+  const Index unit = aligned(stage.largest_unit_elems * real), resident = aligned(stage.resident_elems * real);
+  Memory out = stage.memory;
+  out.parameters = strategy.shards_parameters() ? part : whole;
+  out.gradients = strategy.shards_gradients() ? part : whole;
+  out.optimizer = plan.training.optimizer_states * (strategy.sharding() == Shard::none ? whole : part);
+  if (strategy.shards_gradients()) out.gathered += num_scatter_buffers * unit + resident;
+  if (strategy.shards_parameters()) out.gathered += num_gather_buffers * unit + resident;
+  out.buffers = aligned(stage.buffer_elems * real);
   out.boundaries = 2 * plan.activations.boundary_bytes;
   out.workspace = plan.activations.workspace_bytes;
-  out.inputs = plan.depth * (io(plan.graph.input) + io(plan.training.target));
+  const bool first = plan.chunks.front().stage == stage_number, last = plan.chunks.back().stage == stage_number;
+  out.inputs = (first ? stage.input_depth : 1) * io(plan.graph.input) + (last ? stage.input_depth : 1) * io(plan.training.target);
   for (const JoinSite& join : plan.joins) {
     const LayerFacts& facts = plan.graph.leaves[std::size_t(join.leaf)].facts;
     out.joins += 2 * aligned((facts.join_elems + 1) * 8) + aligned(facts.step_elems * real);
@@ -104,7 +168,7 @@ constexpr PlanData make_plan(GraphData graph, const StrategyData& strategy, cons
   plan.graph = graph, plan.strategy = strategy, plan.batch = batch, plan.training = training;
   if (plan.fault.rule != PlanRule::none) return plan;
   plan.rows = batch.micro * batch.sequence;
-  plan.micros = batch.global / (strategy.ranks * batch.micro);
+  plan.micros = batch.global / (strategy.data() * batch.micro);
   plan.depth = graph.joins() ? plan.micros : 1;
   plan.control_elems = control_fields;
   for (const LeafSite& leaf : graph.leaves)
@@ -112,10 +176,19 @@ constexpr PlanData make_plan(GraphData graph, const StrategyData& strategy, cons
   while (plan.nominal < double(batch.global) * double(batch.sequence) * double(training.counts_per_row)) plan.nominal *= 2;
   plan.activations = place_activations(graph, {plan.rows, bytes_of(training.type), plan.depth > 1});
   plan.joins = find_joins(graph);
-  plan.buckets = make_buckets(graph, strategy.bucket_bytes, bytes_of(training.type));
   plan.watermarks = gradient_watermarks(graph);
-  plan.ledger = make_ledger(plan);
-  plan.memory = make_memory(plan, executor);
+  plan.units = make_units(graph, strategy.shards());
+  plan.fault = place_schedule(plan);
+  if (plan.fault.rule != PlanRule::none) return plan;
+  for (int s = 0; s < int(plan.stages.size()); ++s) place_parameters(plan, s);
+  place_ties(plan);
+  for (int s = 0; s < int(plan.stages.size()); ++s) {
+    StageData& stage = plan.stages[std::size_t(s)];
+    stage.buckets = make_buckets(graph, plan.units, plan.chunks, completion_order(stage), stage, strategy.bucket_bytes, bytes_of(training.type));
+    place_micro_batches(plan, s);
+    stage.memory = make_memory(plan, s, executor);
+    if (stage.memory.total() > plan.memory.total()) plan.memory = stage.memory;
+  }
   if (budget.bytes_per_rank > 0 && plan.memory.total() > budget.bytes_per_rank)
     plan.fault = {.rule = PlanRule::over_budget,
                   .found = plan.memory.total(),
@@ -128,6 +201,10 @@ constexpr PlanData make_plan(GraphData graph, const StrategyData& strategy, cons
 constexpr std::uint64_t fingerprint(const PlanData& plan) {
   Fingerprint print;
   print.add(plan.strategy.ranks).add(plan.strategy.bucket_bytes).add(plan.strategy.overlap);
+  for (int i = 0; i < plan.strategy.axes.size(); ++i) print.add(Index(plan.strategy.axes[i].role)).add(plan.strategy.axes[i].extent);
+  print.add(Index(plan.strategy.sharding())).add(plan.strategy.shards());
+  print.add(plan.strategy.schedule_name).add(plan.strategy.schedule_version).add(plan.micros);
+  for (const ChunkData& chunk : plan.chunks) print.add(chunk.stage).add(chunk.first_unit).add(chunk.end_unit).add(chunk.depth);
   print.add(plan.batch.global).add(plan.batch.micro).add(plan.batch.sequence);
   print.add(Index(plan.training.type)).add(plan.training.optimizer_states).add(plan.training.loss_name);
   for (const LeafSite& leaf : plan.graph.leaves) {
@@ -140,8 +217,10 @@ constexpr std::uint64_t fingerprint(const PlanData& plan) {
     for (Index extent : site.facts.extents) print.add(extent);
   }
   for (const OpSite& op : plan.graph.ops) print.add(Index(op.kind)).add(op.input).add(op.second).add(op.output).add(op.column);
-  for (const LedgerEntry& entry : plan.ledger)
-    print.add(Index(entry.phase)).add(entry.number).add(Index(entry.call.operation)).add(Index(entry.call.type)).add(entry.call.count);
+  for (const StageData& stage : plan.stages) {
+    for (const Bucket& bucket : stage.buckets) print.add(bucket.first).add(bucket.elems).add(bucket.chunk);
+    print.add(stage.memory.total());
+  }
   return print.add(plan.memory.total()).value();
 }
 

@@ -4,7 +4,6 @@
 
 #include "weft/plan/make_plan.hpp"
 #include "weft/plan/refuse.hpp"
-#include "weft/strategy/data_parallel.hpp"
 
 namespace weft {
 
@@ -17,15 +16,28 @@ constexpr auto as_mesh(const Strategy& strategy) {
     return strategy;
 }
 
+// A pipeline brings its schedule.
+template <class Axis>
+constexpr void lower_pipeline(const Axis& axis, StrategyData& out) {
+  using Schedule = typename Axis::Schedule;
+  out.chunks_per_stage = axis.size() > 1 ? chunks_per_stage<Schedule>(axis.chunks) : 1;
+  out.schedule = &schedule_table<Schedule>;
+  out.schedule_name = Schedule::name, out.schedule_version = Schedule::version;
+  if constexpr (requires { axis.chunk_starts; }) out.chunk_starts = axis.chunk_starts;
+}
+
 // The strategy, lowered: every axis contributes what it knows.
 template <class Strategy>
 constexpr StrategyData lower_strategy(const Strategy& strategy) {
   StrategyData out;
   const auto axes = as_mesh(strategy);
   out.ranks = axes.num_ranks();
-  axes.for_each_axis([&](const auto& axis, int) {
+  axes.for_each_axis([&]<class Axis>(const Axis& axis, int) {
+    out.axes.push(Axis::role, axis.size());
     if constexpr (requires { axis.bucket_bytes; }) out.bucket_bytes = axis.bucket_bytes;
     if constexpr (requires { axis.overlap; }) out.overlap = axis.overlap;
+    if constexpr (requires { axis.shard; }) out.shard = axis.shard, out.shard_ranks = axis.shard_ranks;
+    if constexpr (requires { typename Axis::Schedule; }) lower_pipeline(axis, out);
   });
   return out;
 }
@@ -70,7 +82,8 @@ struct RefusedPlan {
   static constexpr Index num_ranks = 1;
   static constexpr Memory memory() { return {}; }
   static constexpr Index bytes_per_rank() { return 0; }
-  static constexpr LedgerTotals ledger() { return {}; }
+  static constexpr LedgerTotals ledger(int = 0) { return {}; }
+  static constexpr LedgerTotals ledger(GroupKind, int = 0) { return {}; }
   static constexpr Index num_parameters() { return 0; }
   static constexpr std::uint64_t fingerprint() { return 0; }
   static constexpr PlanData data() { return {}; }
@@ -82,7 +95,8 @@ struct AcceptedPlan {
 
   static constexpr Memory memory() { return data().memory; }
   static constexpr Index bytes_per_rank() { return data().memory.total(); }
-  static constexpr LedgerTotals ledger() { return totals(data().ledger); }
+  static constexpr LedgerTotals ledger(int stage = 0) { return totals(data(), stage); }
+  static constexpr LedgerTotals ledger(GroupKind group, int stage = 0) { return totals(data(), stage, group); }
   static constexpr Index num_parameters() { return lower<Model>().num_parameters(); }
   static constexpr std::uint64_t fingerprint() { return weft::fingerprint(data()); }
   static constexpr PlanData data() { return plan_data<Model, RecipeType>(lower_strategy(strategy), batch, budget); }

@@ -5,12 +5,58 @@
 #include "weft/layout/call.hpp"
 #include "weft/plan/place_tensors.hpp"
 #include "weft/plan/settings.hpp"
+#include "weft/schedule/table.hpp"
 
 namespace weft {
 
-// A range of the gradient arena that is summed over the ranks in one call.
+// Which ranks meet in a call: all; those that hold the same part of the model; the stages of one pipeline; the ranks of one tensor group;
+// data ranks that hold one copy of what is sharded; data ranks that hold the same shard; stages that share a tied parameter.
+enum class GroupKind : char { world, data, pipe, tensor, shard, replica, tie };
+
+// One repetition of a frame, and where its parameters start in the arena of the stage that holds it.
+struct UnitData {
+  int frame = 0;
+  Index repetition = 0;
+  int chunk = 0;
+  Index first_parameter_elem = 0, first_buffer_elem = 0;
+  Index parameter_elems = 0;  // with alignment, and so that shards are equal
+};
+
+// Neighbouring units that a stage runs as one. Activations of `depth` micro-batches, inputs of
+// `input_depth` and gradients of `gradient_depth` are held at once.
+struct ChunkData {
+  int stage = 0;
+  Index first_unit = 0, end_unit = 0;
+  Index depth = 1, input_depth = 1, gradient_depth = 1;
+  Index slot_bytes = 0, first_slot_byte = 0;          // activations of one micro-batch; where the chunk's begin in the stage's arena
+  Index input_bytes = 0, first_input_byte = 0;        // what the chunk before gives, of one micro-batch; in the stage's message arena
+  Index gradient_bytes = 0, first_gradient_byte = 0;  // the gradient that the chunk behind, or the loss, gives
+};
+
+// A parameter that another stage owns: this stage uses it too, and keeps it equal. Laid out as the owner's unit, so that shards match.
+struct GuestData {
+  int parameter = 0;  // the owner, in GraphData::parameters
+  Index unit = 0;     // the owner's
+  Index first_elem = 0, elems = 0;
+};
+
+// A tied parameter that several stages use: the owner's and those that have it as a guest sum its gradients.
+struct TieData {
+  int parameter = 0;
+  Index unit = 0;
+  std::vector<int> stages{};  // the owner's first
+
+  constexpr bool contains(int stage) const {
+    for (int each : stages)
+      if (each == stage) return true;
+    return false;
+  }
+};
+
+// A range of the gradient arena that is summed over the data ranks in one call.
 struct Bucket {
   Index first = 0, elems = 0;
+  int chunk = 0;  // -1: of guests
 };
 
 // Where micro-batches meet: an op of a unit, forward in this order, backward in the reverse.
@@ -19,23 +65,41 @@ struct JoinSite {
   int frame = 0, op = 0, leaf = 0;
 };
 
-enum class LedgerPhase : char { join_forward, bucket, join_backward, control };
+enum class LedgerPhase : char { join_forward, message, gather, scatter, bucket, tie, join_backward, control, publish };
 
+// A call that a rank makes in a step. Where it grows with the rows of a micro-batch, `call.count` is that of `micro` at capacity.
 struct LedgerEntry {
   LedgerPhase phase = LedgerPhase::bucket;
-  Index number = 0;  // of the join or the bucket
+  Index number = 0;  // of the join, the bucket, the unit
   CallRecord call{};
+  GroupKind group = GroupKind::data;
+  int micro = -1;
 };
 
 // Bytes of one rank. What is listed here is exact: the engine allocates just this.
 struct Memory {
   Index parameters = 0, buffers = 0, gradients = 0, optimizer = 0;
-  Index activations = 0, boundaries = 0, workspace = 0;
+  Index gathered = 0;  // whole units of parameters and gradients that are sharded
+  Index activations = 0, boundaries = 0, workspace = 0, messages = 0;
   Index inputs = 0, joins = 0, control = 0, scratch = 0;
 
   constexpr Index total() const {
-    return parameters + buffers + gradients + optimizer + activations + boundaries + workspace + inputs + joins + control + scratch;
+    return parameters + buffers + gradients + optimizer + gathered + activations + boundaries + workspace + messages + inputs + joins +
+           control + scratch;
   }
+};
+
+// What the ranks of one stage hold and do. Without a pipeline there is one stage, and it has no actions: each micro-batch goes forward and
+// backward before the next.
+struct StageData {
+  std::vector<int> chunks{};
+  std::vector<Action> actions{};
+  Index parameter_elems = 0, buffer_elems = 0;  // of the arenas
+  Index largest_unit_elems = 0, resident_elems = 0;  // of the sharded: a unit; units whose parameters others use too
+  Index input_depth = 1;                             // micro-batches whose inputs and targets are held
+  std::vector<GuestData> guests{};
+  std::vector<Bucket> buckets{};  // in the order in which backward completes them
+  Memory memory{};
 };
 
 enum class PlanRule : char {
@@ -53,6 +117,13 @@ enum class PlanRule : char {
   empty,
   ranks_positive,
   bucket_positive,
+  shard_divides,
+  shard_joins,
+  stages_fit,
+  stages_fixed,
+  pipeline_joins,
+  schedule_refuses,
+  schedule_wrong,
   batch_positive,
   batch_divides,
   sequence_fits,
@@ -75,16 +146,49 @@ struct PlanData {
 
   Index rows = 0;    // capacity of a micro-batch: tokens or images
   Index micros = 0;  // micro-batches a rank and step, when ranks get equal shares
-  Index depth = 1;   // micro-batches whose activations are held at once
+  Index depth = 1;   // micro-batches whose activations are held at once by a stage without a schedule
   Index control_elems = 0;
   double nominal = 1;  // a power of two >= the targets of a step: gradients are sums / nominal until the optimizer sees them
   ActivationMemory activations{};
   std::vector<JoinSite> joins{};
-  std::vector<Bucket> buckets{};    // in the order in which backward completes them
   std::vector<Index> watermarks{};  // by op: where in its unit's parameters the gradients start that are complete after its backward
-  std::vector<LedgerEntry> ledger{};
-  Memory memory{};
+  std::vector<UnitData> units{};
+  std::vector<ChunkData> chunks{};
+  std::vector<StageData> stages{};
+  std::vector<TieData> ties{};
+  Memory memory{};  // of the stage that needs most
   PlanFault fault{};
+
+  constexpr bool streams() const { return stages.size() > 1; }
+  constexpr int stage_of_unit(Index unit) const { return chunks[std::size_t(units[std::size_t(unit)].chunk)].stage; }
+  // The unit that owns a parameter, seen from a repetition of its user.
+  constexpr Index owner_unit(int parameter, Index repetition) const {
+    const FrameSite& frame = graph.frame_of(graph.parameters[std::size_t(graph.parameters[std::size_t(parameter)].owner)]);
+    return frame.first_unit + (frame.count == 1 ? 0 : repetition);
+  }
+  // Whether another unit of the same stage uses a parameter of this unit. (Parameters of repeated units are used within them only.)
+  constexpr bool is_shared(Index unit) const {
+    for (const ParameterSite& site : graph.parameters) {
+      if (&site - graph.parameters.data() == site.owner || owner_unit(site.owner, 0) != unit) continue;
+      const FrameSite& user = graph.frames[std::size_t(graph.leaves[std::size_t(site.leaf)].frame)];
+      if (user.first_unit == graph.frames[std::size_t(units[std::size_t(unit)].frame)].first_unit) continue;
+      for (Index repetition = 0; repetition < user.count; ++repetition)
+        if (stage_of_unit(user.first_unit + repetition) == stage_of_unit(unit)) return true;
+    }
+    return false;
+  }
+  // Where a parameter lies in the arena (of parameters, or of buffers) of a stage that owns it or has it as a guest; -1: nowhere.
+  constexpr Index first_elem(int stage, int parameter, Index repetition) const {
+    const int owner = graph.parameters[std::size_t(parameter)].owner;
+    const ParameterSite& site = graph.parameters[std::size_t(owner)];
+    const Index unit = owner_unit(parameter, repetition);
+    const UnitData& data = units[std::size_t(unit)];
+    if (stage_of_unit(unit) == stage)
+      return site.offset + (site.facts.kind == ParameterKind::buffer ? data.first_buffer_elem : data.first_parameter_elem);
+    for (const GuestData& guest : stages[std::size_t(stage)].guests)
+      if (guest.parameter == owner) return guest.first_elem + site.offset;
+    return -1;
+  }
 
   constexpr double forward_flops_per_row() const {
     double total = 0;
@@ -121,26 +225,6 @@ constexpr LeafTraffic traffic_of(const PlanData& plan, int leaf, Index rows) {
   out.forward_bytes = input + (op.second >= 0 ? output : 0) + output + saved + parameters;
   out.backward_bytes = (site.facts.needs_input ? input : 0) + (site.facts.needs_output ? output : 0) + saved + output +
                        (passes_on ? rows * site.in.elems() * real : 0) + 3 * parameters;
-  return out;
-}
-
-// What a rank says to others in a step: totals of the ledger. Bytes are payload: each element once a call, whatever the algorithm sends.
-struct LedgerTotals {
-  Index calls = 0, bytes = 0, control_calls = 0, control_bytes = 0;
-
-  constexpr Index calls_per_step() const { return calls; }
-  constexpr Index bytes_per_step() const { return bytes; }
-};
-
-constexpr LedgerTotals totals(const std::vector<LedgerEntry>& ledger) {
-  LedgerTotals out;
-  for (const LedgerEntry& entry : ledger) {
-    const Index bytes = entry.call.count * bytes_of(entry.call.type);
-    if (entry.phase == LedgerPhase::control)
-      ++out.control_calls, out.control_bytes += bytes;
-    else
-      ++out.calls, out.bytes += bytes;
-  }
   return out;
 }
 

@@ -5,6 +5,7 @@
 
 #include "weft/base/error.hpp"
 #include "weft/plan/plan_data.hpp"
+#include "weft/schedule/verify.hpp"
 
 namespace weft {
 
@@ -30,6 +31,20 @@ constexpr const char* rule_text(PlanRule rule) {
     case PlanRule::empty: return "weft[graph.empty]: the model has no layers; add one";
     case PlanRule::ranks_positive: return "weft[mesh.ranks]: a mesh has at least one rank; change DataParallel::ranks";
     case PlanRule::bucket_positive: return "weft[data.bucket_bytes]: a bucket holds at least one byte; change DataParallel::bucket_bytes";
+    case PlanRule::shard_divides:
+      return "weft[data.shard_ranks]: shard_ranks divides the data ranks; change DataParallel::ranks or shard_ranks";
+    case PlanRule::shard_joins:
+      return "weft[batch_norm.shard]: a layer joins micro-batches, which works with Shard::none and Shard::optimizer; change DataParallel::shard";
+    case PlanRule::stages_fit:
+      return "weft[pipeline.stages]: a pipeline needs a unit (a top-level node, or a repetition of a Repeat) for every chunk; use fewer stages or chunks";
+    case PlanRule::stages_fixed:
+      return "weft[pipeline.chunk_starts]: chunk_starts holds the first unit of every chunk, from 0 on, ascending, within the model; fix the list";
+    case PlanRule::pipeline_joins:
+      return "weft[batch_norm.schedule]: a layer joins all micro-batches of a step, so they cannot follow each other through a pipeline; use one stage";
+    case PlanRule::schedule_refuses:
+      return "weft[schedule.shape_refused]: the schedule has no table for these stages, micro-batches and chunks; change one of them";
+    case PlanRule::schedule_wrong:
+      return "weft[schedule.wrong]: the schedule does not run to its end; verify() of schedule/verify.hpp says what is wrong at this place";
     case PlanRule::batch_positive: return "weft[batch.positive]: Batch::global, ::micro and ::sequence are at least 1; change them";
     case PlanRule::batch_divides:
       return "weft[batch.divides]: data ranks x Batch::micro must divide Batch::global; change one of the three";
@@ -56,6 +71,18 @@ inline std::string fault_text(const PlanData& plan) {
   switch (fault.rule) {
     case PlanRule::ranks_positive: return text + " (ranks " + number(fault.found) + ")";
     case PlanRule::bucket_positive: return text + " (bucket_bytes " + number(fault.found) + ")";
+    case PlanRule::shard_divides: return text + " (shard_ranks " + number(fault.found) + ", data ranks " + number(fault.wanted) + ")";
+    case PlanRule::shard_joins: return text + " (data ranks " + number(fault.found) + ")";
+    case PlanRule::stages_fit:
+      return text + " (stages " + number(fault.found) + ", chunks a stage " + number(fault.other) + ", units " + number(fault.wanted) + ")";
+    case PlanRule::stages_fixed:
+      return text + " (entries " + number(fault.found) + ", chunks " + number(fault.wanted) + ", units " + number(fault.other) + ")";
+    case PlanRule::pipeline_joins: return text + " (stages " + number(fault.found) + ")";
+    case PlanRule::schedule_refuses:
+      return text + " (stages " + number(fault.found) + ", micro-batches " + number(fault.wanted) + ", chunks a stage " + number(fault.other) +
+             ")";
+    case PlanRule::schedule_wrong:
+      return text + " (stage " + number(fault.found) + ", position " + number(fault.wanted) + "): " + rule_text(ScheduleRule(fault.other));
     case PlanRule::batch_positive:
       return text + " (global " + number(fault.found) + ", micro " + number(fault.wanted) + ", sequence " + number(fault.other) + ")";
     case PlanRule::batch_divides:
@@ -96,6 +123,26 @@ template <Index>
 struct bytes;
 template <Index>
 struct budget;
+template <Index>
+struct shard_ranks;
+template <Index>
+struct stages;
+template <Index>
+struct chunks_a_stage;
+template <Index>
+struct units;
+template <Index>
+struct chunk_starts_given;
+template <Index>
+struct chunks;
+template <Index>
+struct micros;
+template <Index>
+struct stage;
+template <Index>
+struct position;
+template <Index>
+struct schedule_rule;
 template <int>
 struct layer_number;
 
@@ -119,6 +166,13 @@ constexpr bool explain() {
   if constexpr (f.rule == empty) static_assert(acceptable<Layer>, "weft[graph.empty]: the model has no layers; add one");
   if constexpr (f.rule == ranks_positive) static_assert(acceptable<ranks<f.found>>, "weft[mesh.ranks]: a mesh has at least one rank; change DataParallel::ranks");
   if constexpr (f.rule == bucket_positive) static_assert(acceptable<bytes<f.found>>, "weft[data.bucket_bytes]: a bucket holds at least one byte; change DataParallel::bucket_bytes");
+  if constexpr (f.rule == shard_divides) static_assert(acceptable<ranks<f.wanted>, shard_ranks<f.found>>, "weft[data.shard_ranks]: shard_ranks divides the data ranks; change DataParallel::ranks or shard_ranks");
+  if constexpr (f.rule == shard_joins) static_assert(acceptable<ranks<f.found>>, "weft[batch_norm.shard]: a layer joins micro-batches, which works with Shard::none and Shard::optimizer; change DataParallel::shard");
+  if constexpr (f.rule == stages_fit) static_assert(acceptable<stages<f.found>, chunks_a_stage<f.other>, units<f.wanted>>, "weft[pipeline.stages]: a pipeline needs a unit (a top-level node, or a repetition of a Repeat) for every chunk; use fewer stages or chunks");
+  if constexpr (f.rule == stages_fixed) static_assert(acceptable<chunk_starts_given<f.found>, chunks<f.wanted>, units<f.other>>, "weft[pipeline.chunk_starts]: chunk_starts holds the first unit of every chunk, from 0 on, ascending, within the model; fix the list");
+  if constexpr (f.rule == pipeline_joins) static_assert(acceptable<stages<f.found>>, "weft[batch_norm.schedule]: a layer joins all micro-batches of a step, so they cannot follow each other through a pipeline; use one stage");
+  if constexpr (f.rule == schedule_refuses) static_assert(acceptable<stages<f.found>, micros<f.wanted>, chunks_a_stage<f.other>>, "weft[schedule.shape_refused]: the schedule has no table for these stages, micro-batches and chunks; change one of them");
+  if constexpr (f.rule == schedule_wrong) static_assert(acceptable<stage<f.found>, position<f.wanted>, schedule_rule<f.other>>, "weft[schedule.wrong]: the schedule does not run to its end; verify() of schedule/verify.hpp says what is wrong at this place");
   if constexpr (f.rule == batch_positive) static_assert(acceptable<global<f.found>, micro<f.wanted>, sequence<f.other>>, "weft[batch.positive]: Batch::global, ::micro and ::sequence are at least 1; change them");
   if constexpr (f.rule == batch_divides) static_assert(acceptable<global<f.found>, ranks<f.wanted>, micro<f.other>>, "weft[batch.divides]: data ranks x Batch::micro must divide Batch::global; change one of the three");
   if constexpr (f.rule == sequence_fits) static_assert(acceptable<sequence<f.found>, positions<f.wanted>>, "weft[batch.sequence]: Batch::sequence is longer than the model has positions; shorten it or enlarge PositionEmbedding");

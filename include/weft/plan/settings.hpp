@@ -4,6 +4,10 @@
 
 #include "weft/dtype/element_type.hpp"
 #include "weft/layer/loss.hpp"
+#include "weft/layout/axes.hpp"
+#include "weft/schedule/table.hpp"
+#include "weft/strategy/data_parallel.hpp"
+#include "weft/strategy/pipeline.hpp"
 
 namespace weft {
 
@@ -51,9 +55,28 @@ struct ExecutorFacts {
 
 // The strategy, lowered. Nothing below plan/ knows another form of it.
 struct StrategyData {
-  Index ranks = 1;
+  Index ranks = 1;  // of the world: data · pipe · tensor
+  AxisList axes{};  // in the order of the mesh; none: all ranks are data ranks
   Index bucket_bytes = 1 * MiB;
   bool overlap = true;
+  Shard shard = Shard::none;
+  Index shard_ranks = 0;                                // data ranks that hold one copy of what is sharded; 0: all
+  Index chunks_per_stage = 1;                           // of a pipeline
+  const char* schedule_name = "";                       // of a pipeline
+  int schedule_version = 0;                             //
+  ScheduleTable (*schedule)(ScheduleShape) = nullptr;   // what its stages do, in which order; null: no pipeline
+  ChunkStarts chunk_starts{};  // the first unit of every chunk, where the user fixes them
+
+  constexpr Index data() const { return axes.size() == 0 ? ranks : axes.extent(Role::batch); }
+  constexpr Index stages() const { return axes.extent(Role::layers); }
+  constexpr Index tensor() const { return axes.extent(Role::features); }
+  constexpr Index shards() const { return shard == Shard::none ? 1 : shard_ranks == 0 ? data() : shard_ranks; }
+  constexpr Index replicas() const { return data() / shards(); }  // of what is sharded
+  constexpr Shard sharding() const { return shards() > 1 ? shard : Shard::none; }
+  constexpr bool shards_gradients() const { return sharding() >= Shard::gradients; }
+  constexpr bool shards_parameters() const { return sharding() == Shard::parameters; }
+  constexpr RankPlace place(Index rank) const { return axes.size() == 0 ? RankPlace{.data = rank} : axes.place(rank); }
+  constexpr Index rank(RankPlace place) const { return axes.size() == 0 ? place.data : axes.rank(place); }
   bool operator==(const StrategyData&) const = default;
 };
 

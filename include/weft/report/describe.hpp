@@ -50,31 +50,73 @@ inline std::string describe(const PlanData& plan, Index library_bytes = 0) {
             static_cast<long long>(leaf.out.elems()), static_cast<long long>(elems), note.c_str());
     }
   }
-  print("step: %lld sequences of %lld over %lld ranks, %lld micro-batches of %lld a rank; all parameters are replicated\n",
-        static_cast<long long>(plan.batch.global), static_cast<long long>(plan.batch.sequence), static_cast<long long>(plan.strategy.ranks),
-        static_cast<long long>(plan.micros), static_cast<long long>(plan.batch.micro));
-  print("memory of a rank, framework bytes (exact): %s\n", bytes_text(plan.memory.total()).c_str());
+  const StrategyData& strategy = plan.strategy;
+  const auto number = [](Index value) { return static_cast<long long>(value); };
+  print("step: %lld sequences of %lld, %lld micro-batches of %lld a data rank\n", number(plan.batch.global), number(plan.batch.sequence),
+        number(plan.micros), number(plan.batch.micro));
+  const char* sharded[] = {"", ", optimizer states", ", optimizer states and gradients", ", optimizer states, gradients and parameters"};
+  print("ranks: %lld = %lld data x %lld pipe x %lld tensor%s", number(strategy.ranks), number(strategy.data()), number(strategy.stages()),
+        number(strategy.tensor()), sharded[int(strategy.sharding())]);
+  if (strategy.sharding() != Shard::none) print(" sharded over %lld", number(strategy.shards()));
+  out += "\n";
+  if (plan.streams()) print("pipeline: %s, %zu chunks\n", strategy.schedule_name, plan.chunks.size());
+  for (std::size_t c = 0; plan.streams() && c < plan.chunks.size(); ++c) {
+    const ChunkData& chunk = plan.chunks[c];
+    print("  chunk %2zu on stage %2d: units %lld to %lld, activations of %lld micro-batches, inputs of %lld, gradients of %lld\n", c, chunk.stage,
+          number(chunk.first_unit), number(chunk.end_unit - 1), number(chunk.depth), number(chunk.input_depth),
+          number(chunk.gradient_depth));
+  }
+  for (const TieData& tie : plan.ties) {
+    print("  tied across stages: %s, on", path_of(plan.graph, tie.parameter, 0).c_str());
+    for (int stage : tie.stages) print(" %d", stage);
+    out += "\n";
+  }
+  int heaviest = 0;
+  for (int s = 0; s < int(plan.stages.size()); ++s)
+    if (plan.stages[std::size_t(s)].memory.total() > plan.stages[std::size_t(heaviest)].memory.total()) heaviest = s;
+  if (plan.streams())
+    for (std::size_t s = 0; s < plan.stages.size(); ++s)
+      print("memory of a rank of stage %2zu: %s\n", s, bytes_text(plan.stages[s].memory.total()).c_str());
+  print("memory of a rank%s, framework bytes (exact): %s\n", plan.streams() ? " of the stage that needs most" : "",
+        bytes_text(plan.memory.total()).c_str());
   bytes("parameters", plan.memory.parameters, name_of(plan.training.type));
   bytes("buffers", plan.memory.buffers, "state that is not trained");
   bytes("gradients", plan.memory.gradients, "");
-  bytes("optimizer", plan.memory.optimizer, (std::to_string(plan.training.optimizer_states) + " states").c_str());
-  bytes("activations", plan.memory.activations, (std::to_string(plan.depth) + " micro-batch(es) held").c_str());
+  bytes("optimizer", plan.memory.optimizer, text_of(plan.training.optimizer_states, " states").c_str());
+  bytes("gathered", plan.memory.gathered, "whole units of what is sharded");
+  bytes("activations", plan.memory.activations, plan.streams() ? "" : text_of(plan.depth, " micro-batch(es) held").c_str());
   bytes("boundaries", plan.memory.boundaries, "between parts of the model");
   bytes("workspace", plan.memory.workspace, "within a part, reused");
+  bytes("messages", plan.memory.messages, "between stages");
   bytes("inputs", plan.memory.inputs, "");
   bytes("joins", plan.memory.joins, "statistics over the global batch");
   bytes("control", plan.memory.control, "");
   bytes("scratch", plan.memory.scratch, "of kernels");
   if (library_bytes > 0) print("library bytes (measured): %s\n", bytes_text(library_bytes).c_str());
-  const LedgerTotals sums = totals(plan.ledger);
-  print("communication of a rank and step: %lld calls, %s; control: %lld call(s), %s\n", static_cast<long long>(sums.calls),
-        bytes_text(sums.bytes).c_str(), static_cast<long long>(sums.control_calls), bytes_text(sums.control_bytes).c_str());
-  for (std::size_t i = 0; i < plan.ledger.size() && i < 12; ++i) {
-    const LedgerEntry& entry = plan.ledger[i];
-    const char* phase[] = {"join, forward", "gradient bucket", "join, backward", "control"};
-    print("  %-16s %3lld  %s\n", phase[int(entry.phase)], static_cast<long long>(entry.number), to_text(entry.call).c_str());
-  }
-  if (plan.ledger.size() > 12) print("  … and %lld more\n", static_cast<long long>(plan.ledger.size() - 12));
+  const LedgerTotals sums = totals(plan, heaviest);
+  print("communication of such a rank and step: %lld calls, %s; control: %lld call(s), %s\n", number(sums.calls),
+        bytes_text(sums.bytes).c_str(), number(sums.control_calls), bytes_text(sums.control_bytes).c_str());
+  // Calls of a kind in one line: how many, their bytes, and one of them.
+  struct Kind {
+    LedgerPhase phase;
+    GroupKind group;
+    Operation operation;
+    LedgerTotals sums;
+    CallRecord example;
+  };
+  std::vector<Kind> kinds;
+  for_each_call(plan, heaviest, [&](const LedgerEntry& entry) {
+    std::size_t k = 0;
+    while (k < kinds.size() &&
+           (kinds[k].phase != entry.phase || kinds[k].group != entry.group || kinds[k].operation != entry.call.operation))
+      ++k;
+    if (k == kinds.size()) kinds.push_back({entry.phase, entry.group, entry.call.operation, {}, entry.call});
+    add_entry(kinds[k].sums, entry);
+  });
+  for (const Kind& kind : kinds)
+    print("  %-16s %-8s %5lld calls, %10s; the first: %s\n", name_of(kind.phase), name_of(kind.group),
+          number(kind.sums.calls + kind.sums.control_calls), bytes_text(kind.sums.bytes + kind.sums.control_bytes).c_str(),
+          to_text(kind.example).c_str());
   print("fingerprint: %016llx\n", static_cast<unsigned long long>(fingerprint(plan)));
   return out;
 }

@@ -2,27 +2,35 @@
 // Compares the calls that a step made with what the plan's ledger says. The ledger comes from descriptions, the calls from the run.
 #pragma once
 
-#include <span>
-
 #include "weft/base/error.hpp"
-#include "weft/plan/plan_data.hpp"
+#include "weft/run/groups.hpp"
 
 namespace weft {
 
-// Errors: weft[audit.call], weft[audit.count]: rank, place in the step, both sides.
-inline void audit(const PlanData& plan, int rank, std::span<const CallRecord> made, Index num_made) {
-  const auto where = [&](std::size_t i) { return "rank " + std::to_string(rank) + ", call " + std::to_string(i) + " of the step"; };
-  for (std::size_t i = 0; i < plan.ledger.size(); ++i) {
-    const bool there = i < made.size();
-    if (there && agree(made[i], plan.ledger[i].call)) continue;
-    throw Error("audit.call", "a rank did not communicate as its plan says; this is a fault of the engine or of a policy (" + where(i) +
-                                  ": the ledger says " + to_text(plan.ledger[i].call) + ", made was " +
-                                  (there ? to_text(made[i]) : "nothing") + ")");
+// rows(micro) is how many rows a micro-batch of this step had: what its messages carry. Allocates nothing unless something differs.
+// Errors: weft[audit.call], weft[audit.count]: rank, group, place in the step, both sides.
+template <class Communicator, class Rows>
+void audit(const PlanData& plan, int stage, Groups<Communicator>& groups, Rows&& rows) {
+  std::vector<std::size_t>& cursors = groups.cursors();
+  for (std::size_t& cursor : cursors) cursor = 0;
+  const int rank = groups.world().rank();
+  for_each_call(plan, stage, [&](const LedgerEntry& entry) {
+    const std::size_t number = groups.number_of(entry), place = cursors[number]++;
+    const auto made = groups.all()[number].records();
+    CallRecord expected = entry.call;
+    if (entry.micro >= 0) expected.count = expected.count / plan.rows * rows(entry.micro);
+    if (place < made.size() && agree(made[place], expected)) return;
+    throw Error("audit.call", text_of("a rank did not communicate as its plan says; this is a fault of the engine or of a policy (rank ",
+                                      rank, ", call ", place, " of the ", name_of(entry.group), " group: the ledger says ",
+                                      to_text(expected), ", made was ", place < made.size() ? to_text(made[place]) : "nothing", ")"));
+  });
+  for (std::size_t number = 0; number < cursors.size(); ++number) {
+    const Index made = groups.all()[number].num_calls();
+    if (made > Index(cursors[number]))
+      throw Error("audit.count", text_of("a rank communicated more than its plan says; this is a fault of the engine or of a policy (rank ",
+                                         rank, ", communicator ", number, ": the ledger has ", cursors[number], " calls, made were ", made,
+                                         ")"));
   }
-  if (num_made > Index(plan.ledger.size()))
-    throw Error("audit.count", "a rank communicated more than its plan says; this is a fault of the engine or of a policy (rank " +
-                                   std::to_string(rank) + ": the ledger has " + std::to_string(plan.ledger.size()) + " calls, made were " +
-                                   std::to_string(num_made) + ")");
 }
 
 }  // namespace weft

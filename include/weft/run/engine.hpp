@@ -6,13 +6,13 @@
 #include <cmath>
 #include <span>
 
-#include "weft/comm/recording/recording_communicator.hpp"
 #include "weft/op/cpu_kernels.hpp"
 #include "weft/optim/optimizer.hpp"
 #include "weft/plan/refuse.hpp"
 #include "weft/run/audit.hpp"
 #include "weft/run/control.hpp"
 #include "weft/run/initialise.hpp"
+#include "weft/run/unit_store.hpp"
 #include "weft/run/walker.hpp"
 
 namespace weft {
@@ -47,94 +47,99 @@ class Engine {
   using Real = RealType;
   using Kernels = typename KernelsOf<Executor>::type;
   using Comm = RecordingCommunicator<Communicator>;
+  using WalkerType = Walker<Kernels, Real>;
 
   // Collective: all ranks make their engine of the same plan. Parameters get the layers' own initial values.
   // Errors: weft[engine.ranks], weft[engine.plans] (plans differ between ranks), weft[engine.optimizer], weft[engine.type].
   Engine(PlanData plan, ModelCode<Real> code, Communicator communicator, OptimizerRule optimizer, EngineOptions options = {})
       : plan_(std::move(plan)),
-        comm_(std::move(communicator), Index(plan_.ledger.size()) + 8),
+        groups_(std::move(communicator), valid(plan_), num_calls(plan_) + 8),
+        place_(plan_.strategy.place(groups_.world().rank() % int(plan_.strategy.ranks))),
         optimizer_(optimizer),
         options_(options),
-        arenas_(Arenas::allocate(plan_.memory, true)),
-        walker_(plan_, code, arenas_),
+        arenas_(Arenas::allocate(stage().memory, true)),
+        walker_(plan_, int(place_.stage), code, arenas_),
+        store_(plan_, int(place_.stage), arenas_, walker_, groups_),
         code_(code) {
-    require_valid(plan_);
     weft::require_valid(optimizer_);
     check();
     walker_.set_poison(options.poison);
-    requests_.reserve(plan_.buckets.size());
+    requests_.reserve(stage().buckets.size());
+    left_.assign(plan_.chunks.size(), 0);
     make_decay_ranges();
     initialise(options.seed, RuleOfLayers{});
   }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  // Draws all parameters anew. Collective where parameters are sharded.
   template <class Rule>
   void initialise(std::uint64_t seed, Rule&& rule) {
-    weft::initialise(plan_.graph, seed, parameters(), buffers(), rule);
+    for_each_held([&](int p, Index repetition, const ParameterSite& site, Real* data, Index first, Index elems) {
+      weft::initialise(p, repetition, seed, first, elems, data, rule(path_of(plan_.graph, p, repetition), site.facts));
+    });
+    refresh();
+  }
+
+  // To be called on all ranks after parameters were written from outside: whoever keeps copies gets them.
+  void refresh() {
+    if (plan_.strategy.shards_parameters()) store_.publish();
   }
 
   // One step of the global batch: this rank's micro-batches (may be none), gradients summed over ranks, update.
-  // fill(MicroBatchInput<Real>&) is called once a micro-batch, in order. rate: of this update. done, stop: told to all ranks.
-  // Communication: plan().ledger, audited. Allocates nothing after the first call.
+  // fill(MicroBatchInput<Real>&) is called once a micro-batch, in order; ranks that work on the same micro-batch (stages of a pipeline,
+  // a tensor group) are given the same. rate: of this update. done, stop: told to all ranks.
+  // Communication: for_each_call of plan/ledger.hpp, audited. Allocates nothing after the first call.
   template <class Fill>
   StepResult step(Index num_micros, Fill&& fill, double rate, bool done = false, bool stop = false) {
-    if (plan_.depth < num_micros && !plan_.joins.empty())
+    if (num_micros > (lockstep() ? plan_.micros : plan_.joins.empty() ? num_micros : plan_.depth))
       throw Error("engine.micro_batches",
-                  "a layer joins micro-batches, so the plan holds a fixed number of them; plan a larger Batch::global (holds " +
-                      std::to_string(plan_.depth) + ", given " + std::to_string(num_micros) + ")");
-    begin_step();
-    const int last = int(plan_.joins.size());
-    for (int s = 0; s <= last; ++s) {
-      const Segment segment{s - 1, s};
-      for (Index m = 0; m < num_micros; ++m) {
-        if (s == 0) take_input(m, fill, true);
-        const MicroBatch micro = micro_batch(m, true);
-        walker_.forward(segment, micro);
-        if (s == last) {
-          add_loss(micro, true);
-          run_backward(segment, micro, m + 1 == num_micros);
-        } else {
-          walker_.join_sums(std::size_t(s), false)[join_elems(s)] += double(micro.leading.rows());
-        }
+                  text_of("a layer joins micro-batches, or ranks go through them together, so the plan holds a fixed number of them; plan a "
+                          "larger Batch::global (holds ",
+                          plan_.micros, ", given ", num_micros, ")"));
+    begin_step(num_micros);
+    if (!plan_.joins.empty()) {
+      run_segments(fill);
+    } else if (stage().actions.empty()) {
+      for (int m = 0; m < int(lockstep() ? plan_.micros : num_micros); ++m) {
+        run_forward({ActionKind::forward, 0, m}, fill);
+        run_backward({ActionKind::backward, 0, m}, fill);
       }
-      if (s == last)
-        finish_backward(segment);
-      else
-        meet(s, false);
-    }
-    for (int s = last - 1; s >= 0; --s) {
-      meet(s, true);
-      const Segment segment{s - 1, s};
-      for (Index m = 0; m < num_micros; ++m) run_backward(segment, micro_batch(m, true), m + 1 == num_micros);
-      finish_backward(segment);
+    } else {
+      run_schedule(fill);
     }
     return finish_step(rate, done, stop);
   }
 
-  // The sums of the loss over one micro-batch, without training: no communication.
+  // The sums of the loss over one micro-batch, without training. Where ranks work on a micro-batch together, all of them call this, and the
+  // one that has the loss (of the first tensor rank) gets it; the others get zeros. Without that: no communication.
   template <class Fill>
   kernel::LossSum evaluate(Fill&& fill) {
-    take_input(0, fill, false);
-    const MicroBatch micro = micro_batch(0, false);
-    walker_.forward({-1, int(plan_.joins.size())}, micro);
-    return run_loss(micro, nullptr);
+    const MicroBatch last = run_prediction(fill);
+    if (!walker_.has_loss()) return {0, 0};
+    const kernel::LossSum sum = run_loss(last, nullptr);
+    return place_.tensor == 0 ? sum : kernel::LossSum{0, 0};
   }
 
-  // The model's output for one micro-batch: (rows, features), valid until the next call.
+  // The model's output for one micro-batch: (rows, features), valid until the next call; null on a stage without it.
   template <class Fill>
   const Real* predict(Fill&& fill) {
-    take_input(0, fill, false);
-    walker_.forward({-1, int(plan_.joins.size())}, micro_batch(0, false));
-    return walker_.prediction(0);
+    const MicroBatch last = run_prediction(fill);
+    return walker_.has_loss() ? walker_.prediction(last) : nullptr;
   }
 
   const PlanData& plan() const { return plan_; }
-  Comm& communicator() { return comm_; }
+  Comm& communicator() { return groups_.world(); }
+  Groups<Communicator>& groups() { return groups_; }
+  UnitStore<Real, WalkerType, Communicator>& store() { return store_; }
+  const RankPlace& place() const { return place_; }
+  const StageData& stage() const { return plan_.stages[std::size_t(place_.stage)]; }
+  // Whether ranks go through a fixed number of micro-batches together; one that has fewer goes through empty ones.
+  bool lockstep() const { return plan_.streams() || plan_.strategy.shards_gradients() || plan_.strategy.tensor() > 1; }
   const OptimizerRule& optimizer() const { return optimizer_; }
   EngineOptions& options() { return options_; }
   const Arenas& arenas() const { return arenas_; }
-  Walker<Kernels, Real>& walker() { return walker_; }
+  WalkerType& walker() { return walker_; }
   Index num_updates() const { return num_updates_; }
   void set_num_updates(Index updates) { num_updates_ = updates; }
   Index num_steps() const { return num_steps_; }
@@ -146,14 +151,16 @@ class Engine {
   double gradient_scale() const { return gradient_scale_; }                  // times this: the gradient of the mean loss, before clipping
   Real* optimizer_state(Index i) const { return arenas_.optimizer.template as<Real>() + i * state_stride(); }
 
-  // Calls visit(path, facts, data, gradient or null) for every parameter and buffer, ties once.
+  // Calls visit(path, facts, data, gradient or null) for every parameter and buffer that this rank's stage owns, ties once. Where gradients
+  // or parameters are sharded they are not whole anywhere: see run/collect.hpp.
   template <class Visit>
   void for_each_parameter(Visit&& visit) const {
     for (int p = 0; p < int(plan_.graph.parameters.size()); ++p) {
       const ParameterSite& site = plan_.graph.parameters[std::size_t(p)];
       if (site.owner != p) continue;
       for (Index repetition = 0; repetition < plan_.graph.frame_of(site).count; ++repetition) {
-        const Index first = plan_.graph.first_elem(p, repetition);
+        if (plan_.stage_of_unit(plan_.owner_unit(p, repetition)) != int(place_.stage)) continue;
+        const Index first = plan_.first_elem(int(place_.stage), p, repetition);
         const bool buffer = site.facts.kind == ParameterKind::buffer;
         visit(path_of(plan_.graph, p, repetition), site.facts, (buffer ? buffers() : parameters()) + first,
               buffer ? nullptr : gradients() + first);
@@ -167,14 +174,60 @@ class Engine {
     bool decayed = false;
   };
 
-  Index state_stride() const { return arenas_.parameters.bytes() / Index(sizeof(Real)); }
+  static const PlanData& valid(const PlanData& plan) {
+    require_valid(plan);
+    return plan;
+  }
+  // An upper bound of the calls that a rank makes in any group.
+  static Index num_calls(const PlanData& plan) {
+    Index most = 0;
+    for (int s = 0; s < int(plan.stages.size()); ++s) {
+      Index calls = 0;
+      for_each_call(plan, s, [&](const LedgerEntry&) { ++calls; });
+      most = std::max(most, calls);
+    }
+    return most;
+  }
+
+  Index state_stride() const {
+    return plan_.training.optimizer_states == 0 ? 0 : arenas_.optimizer.bytes() / plan_.training.optimizer_states / Index(sizeof(Real));
+  }
   Index join_elems(int join) const { return plan_.graph.leaves[std::size_t(plan_.joins[std::size_t(join)].leaf)].facts.join_elems; }
   bool alone() const { return plan_.strategy.ranks == 1; }
+  bool has_data_group() const { return groups_.has(GroupKind::data); }
+  bool buckets_overlap() const { return plan_.strategy.overlap && plan_.strategy.sharding() == Shard::none && has_data_group(); }
+
+  // visit(parameter, repetition, site, data, first, elems): the elements first … first + elems of a parameter or buffer, which this rank
+  // keeps at `data`: owned or as a guest, whole or its shard.
+  template <class Visit>
+  void for_each_held(Visit&& visit) {
+    const int stage_number = int(place_.stage);
+    for (int p = 0; p < int(plan_.graph.parameters.size()); ++p) {
+      const ParameterSite& site = plan_.graph.parameters[std::size_t(p)];
+      if (site.owner != p) continue;
+      for (Index repetition = 0; repetition < plan_.graph.frame_of(site).count; ++repetition) {
+        const Index first = plan_.first_elem(stage_number, p, repetition), elems = site.facts.elems();
+        if (first < 0) continue;
+        if (site.facts.kind == ParameterKind::buffer) {
+          visit(p, repetition, site, buffers() + first, Index(0), elems);
+        } else if (!plan_.strategy.shards_parameters()) {
+          visit(p, repetition, site, parameters() + first, Index(0), elems);
+        } else {
+          for (const Block& block : store_.blocks()) {
+            const Index own = block.first + store_.own_first(block);
+            const Index from = std::max(first, own), to = std::min(first + elems, own + store_.own_elems(block));
+            if (from < to && first >= block.first && first < block.first + block.elems)
+              visit(p, repetition, site, store_.own_parameters(block) + (from - own), from - first, to - from);
+          }
+        }
+      }
+    }
+  }
 
   void check() {
-    if (comm_.size() != int(plan_.strategy.ranks))
+    if (groups_.world().size() != int(plan_.strategy.ranks))
       throw Error("engine.ranks", "the plan is for another number of ranks than there are; launch as many as the strategy says (plan " +
-                                      std::to_string(plan_.strategy.ranks) + ", communicator " + std::to_string(comm_.size()) + ")");
+                                      std::to_string(plan_.strategy.ranks) + ", communicator " + std::to_string(groups_.world().size()) + ")");
     if (plan_.training.type != element_type_of<Real>)
       throw Error("engine.type", std::string("the plan is for another element type than the engine; use one of them for both (plan ") +
                                      name_of(plan_.training.type) + ", engine " + name_of(element_type_of<Real>) + ")");
@@ -183,9 +236,9 @@ class Engine {
                   "the plan counts another number of optimizer states than the optimizer keeps; name the optimizer in the Recipe (plan " +
                       std::to_string(plan_.training.optimizer_states) + ", optimizer " + std::to_string(OptimizerRule::num_states) + ")");
     if (alone()) return;
-    std::vector<std::int64_t> all(std::size_t(comm_.size()));
+    std::vector<std::int64_t> all(std::size_t(groups_.world().size()));
     const std::int64_t own = std::int64_t(fingerprint(plan_));
-    comm_.all_gather(all.data(), &own, 1);
+    groups_.world().all_gather(all.data(), &own, 1);
     for (std::size_t r = 0; r < all.size(); ++r)
       if (all[r] != all[0])
         throw Error("engine.plans",
@@ -193,20 +246,30 @@ class Engine {
                         std::to_string(r) + " differ)");
   }
 
+  // By place in the stage's arena, as if it were whole.
   void make_decay_ranges() {
     decayed_.clear();
-    const GraphData& graph = plan_.graph;
-    for (const FrameSite& frame : graph.frames)
-      for (Index repetition = 0; repetition < frame.count; ++repetition)
-        for (int l = frame.first_leaf; l < frame.first_leaf + frame.num_leaves; ++l) {
-          const LeafSite& leaf = graph.leaves[std::size_t(l)];
-          for (int p = leaf.first_parameter; p < leaf.first_parameter + leaf.facts.parameters.size(); ++p) {
-            const ParameterSite& site = graph.parameters[std::size_t(p)];
-            if (site.owner != p || site.facts.kind == ParameterKind::buffer) continue;
-            add_range({graph.first_elem(p, repetition), round_up(site.facts.elems(), parameter_alignment_elems),
-                       optimizer_.decays(site.facts.kind == ParameterKind::weight || site.facts.kind == ParameterKind::embedding)});
-          }
+    const auto add = [&](int p, Index first) {
+      const ParameterSite& site = plan_.graph.parameters[std::size_t(p)];
+      add_range({first, round_up(site.facts.elems(), parameter_alignment_elems),
+                 optimizer_.decays(site.facts.kind == ParameterKind::weight || site.facts.kind == ParameterKind::embedding)});
+    };
+    for (const Block& block : store_.blocks()) {
+      if (block.guest >= 0) {
+        const GuestData& guest = stage().guests[std::size_t(block.guest)];
+        add(guest.parameter, guest.first_elem + plan_.graph.parameters[std::size_t(guest.parameter)].offset);
+        continue;
+      }
+      const UnitData& unit = plan_.units[std::size_t(block.unit)];
+      const FrameSite& frame = plan_.graph.frames[std::size_t(unit.frame)];
+      for (int l = frame.first_leaf; l < frame.first_leaf + frame.num_leaves; ++l) {
+        const LeafSite& leaf = plan_.graph.leaves[std::size_t(l)];
+        for (int p = leaf.first_parameter; p < leaf.first_parameter + leaf.facts.parameters.size(); ++p) {
+          const ParameterSite& site = plan_.graph.parameters[std::size_t(p)];
+          if (site.owner == p && site.facts.kind != ParameterKind::buffer) add(p, unit.first_parameter_elem + site.offset);
         }
+      }
+    }
   }
   void add_range(DecayRange range) {
     if (!decayed_.empty() && decayed_.back().decayed == range.decayed && decayed_.back().first + decayed_.back().elems == range.first)
@@ -215,24 +278,33 @@ class Engine {
       decayed_.push_back(range);
   }
 
-  void begin_step() {
+  void begin_step(Index num_micros) {
     std::memset(arenas_.gradients.data(), 0, std::size_t(arenas_.gradients.bytes()));
+    store_.clear_resident_gradients();
     std::memset(arenas_.control.data(), 0, std::size_t(arenas_.control.bytes()));
     for (std::size_t j = 0; j < plan_.joins.size(); ++j)
       for (bool backward : {false, true})
         std::memset(walker_.join_sums(j, backward), 0, std::size_t(join_elems(int(j)) + 1) * sizeof(double));
     std::fill(walker_.touched().begin(), walker_.touched().end(), char(0));
     walker_.set_stream(options_.seed, std::uint64_t(num_steps_));
+    num_micros_ = num_micros;
     micros_.clear();
+    micros_.reserve(std::size_t(std::max(plan_.micros, num_micros)));
+    std::fill(left_.begin(), left_.end(), stage().actions.empty() ? (lockstep() ? plan_.micros : num_micros) : plan_.micros);
     requests_.clear();
     next_bucket_ = 0;
-    comm_.clear();
+    groups_.clear_records();
   }
 
   template <class Fill>
-  void take_input(Index m, Fill& fill, bool training) {
+  void take_input(Fill& fill, bool training) {
     MicroBatchInput<Real> micro;
-    const Index slot = training ? m % plan_.depth : 0;
+    const Index m = Index(micros_.size());
+    const Index slot = training ? m % stage().input_depth : 0;
+    if (training && m >= num_micros_) {
+      micros_.push_back({.leading = {0, plan_.batch.sequence, 0}, .input_slot = slot, .training = true});
+      return;
+    }
     micro.number = m, micro.input = walker_.input(slot), micro.targets = walker_.targets(slot);
     micro.leading = {plan_.batch.micro, plan_.batch.sequence, 0};
     fill(micro);
@@ -242,71 +314,252 @@ class Engine {
       throw Error("engine.capacity", "a micro-batch is larger than the plan's; fill fewer or plan more (given " +
                                          std::to_string(leading.batch) + " x " + std::to_string(leading.sequence) + ", capacity " +
                                          std::to_string(plan_.batch.micro) + " x " + std::to_string(plan_.batch.sequence) + ")");
-    if (!training) micros_.clear();
-    micros_.push_back({leading, micro.first_item, slot, training});
+    micros_.push_back({.leading = leading, .first_item = micro.first_item, .input_slot = slot, .training = training});
   }
-  MicroBatch micro_batch(Index m, bool training) const {
+  // Micro-batch m on its way through a chunk; reads up to it where that has not been done.
+  template <class Fill>
+  MicroBatch micro_batch(const Action& action, Fill& fill) {
+    while (Index(micros_.size()) <= action.micro) take_input(fill, true);
+    return micro_batch(action.chunk, action.micro);
+  }
+  MicroBatch micro_batch(int chunk, Index m) const {
     MicroBatch micro = micros_[std::size_t(m)];
-    micro.training = training;
+    micro.chunk = chunk;
+    micro.slot = m % plan_.chunks[std::size_t(chunk)].depth;
+    micro.message_slot = m % plan_.chunks[std::size_t(chunk)].input_depth;
+    micro.gradient_slot = m % plan_.chunks[std::size_t(chunk)].gradient_depth;
     return micro;
   }
 
   kernel::LossSum run_loss(const MicroBatch& micro, Real* gradient) {
-    LossCall<Real> call{micro.leading.rows(), walker_.prediction(micro.slot), walker_.targets(micro.slot), 1 / plan_.nominal, gradient};
+    LossCall<Real> call{micro.leading.rows(), walker_.prediction(micro), walker_.targets(micro.input_slot), 1 / plan_.nominal, gradient};
     code_.loss(call);
     return {call.loss, call.count};
   }
-  void add_loss(const MicroBatch& micro, bool training) {
-    const kernel::LossSum sum = run_loss(micro, training ? walker_.prediction_gradient(micro.slot) : nullptr);
+  void add_loss(const MicroBatch& micro) {
+    const kernel::LossSum sum = run_loss(micro, walker_.prediction_gradient(micro));
+    if (place_.tensor != 0) return;
     ControlBlock control(arenas_.control.template as<double>());
     control[ControlField::loss] += sum.loss, control[ControlField::count] += double(sum.count);
   }
 
-  void run_backward(Segment segment, const MicroBatch& micro, bool last) {
-    if (segment.first >= 0) walker_.join_sums(std::size_t(segment.first), true)[join_elems(segment.first)] += double(micro.leading.rows());
-    walker_.backward(segment, micro, [&](Index u, int i) {
-      if (alone()) return;
-      if (last && plan_.strategy.overlap) start_buckets(walker_.watermark(u, i));
-      if (next_bucket_ > 0) comm_.progress();
-    });
+  // ── without a join: one chunk after the other ──
+  bool is_last_chunk(int chunk) const { return chunk + 1 == int(plan_.chunks.size()); }
+  bool is_here(int chunk) const { return plan_.chunks[std::size_t(chunk)].stage == int(place_.stage); }
+
+  template <class Fill>
+  void run_forward(const Action& action, Fill& fill) {
+    const MicroBatch micro = micro_batch(action, fill);
+    walker_.forward(whole_, micro, [&](Index u) { store_.gather(u); });
+    if (is_last_chunk(action.chunk))
+      add_loss(micro);
+    else if (is_here(action.chunk + 1))  // handed over, without a message
+      copy_rows(micro, action.chunk + 1, walker_.chunk_output(micro), walker_.chunk_input(micro_batch(action.chunk + 1, action.micro)));
   }
-  void start_buckets(Index complete_from) {
-    for (; next_bucket_ < plan_.buckets.size() && plan_.buckets[next_bucket_].first >= complete_from; ++next_bucket_) {
-      const Bucket& bucket = plan_.buckets[next_bucket_];
-      requests_.push_back(comm_.start_all_reduce(gradients() + bucket.first, bucket.elems, Reduction::sum, Index(next_bucket_)));
+
+  template <class Fill>
+  void run_backward(const Action& action, Fill& fill) {
+    const MicroBatch micro = micro_batch(action, fill);
+    const ChunkData& chunk = plan_.chunks[std::size_t(action.chunk)];
+    const bool last = --left_[std::size_t(action.chunk)] == 0;
+    store_.gather(chunk.end_unit - 1);
+    walker_.backward(
+        whole_, micro,
+        [&](Index u) {
+          if (u > chunk.first_unit) store_.gather(u - 1);
+          store_.open_gradients(u);
+        },
+        [&](Index u, int i) {
+          if (i == 0) store_.scatter(u, add_gradients_);
+          if (last && buckets_overlap()) start_buckets(action.chunk, walker_.watermark(u, i));
+          if (next_bucket_ > 0) groups_[GroupKind::data].progress();
+        });
+    if (action.chunk > 0 && is_here(action.chunk - 1))
+      copy_rows(micro, action.chunk, walker_.chunk_input_gradient(micro),
+                walker_.chunk_gradient(micro_batch(action.chunk - 1, action.micro)));
+  }
+
+  void copy_rows(const MicroBatch& micro, int chunk, const Real* from, Real* to) {
+    std::memcpy(to, from, std::size_t(micro.leading.rows() * chunk_input(plan_, chunk).elems()) * sizeof(Real));
+  }
+
+  // Messages that stand side by side in the schedule go out as one exchange.
+  template <class Fill>
+  void run_schedule(Fill& fill) {
+    if constexpr (requires(Comm & comm) { comm.exchange({}, {}); }) {
+      const std::vector<Action>& actions = stage().actions;
+      for (std::size_t i = 0; i < actions.size();) {
+        FixedVector<Outgoing, max_exchange_messages> sends;
+        FixedVector<Incoming, max_exchange_messages> receives;
+        for (; i < actions.size() && is_message(actions[i].kind); ++i) add_message(actions[i], sends, receives, fill);
+        if (sends.size() + receives.size() > 0)
+          groups_[GroupKind::pipe].exchange({sends.begin(), sends.end()}, {receives.begin(), receives.end()});
+        if (i == actions.size()) break;
+        const Action& action = actions[i++];
+        if (action.kind == ActionKind::forward) run_forward(action, fill);
+        if (action.kind == ActionKind::backward) run_backward(action, fill);
+      }
+    } else {
+      throw Error("engine.messages", "a pipeline needs a communicator that sends and receives; see CanSendReceive of comm/concept.hpp");
     }
+  }
+  template <class Sends, class Receives, class Fill>
+  void add_message(const Action& action, Sends& sends, Receives& receives, Fill& fill) {
+    const MicroBatch micro = micro_batch(action, fill);
+    const bool gradient = action.kind == ActionKind::send_backward || action.kind == ActionKind::receive_backward;
+    const bool is_behind = action.kind == ActionKind::send_forward || action.kind == ActionKind::receive_backward;  // concerns chunk + 1
+    const int tensor_of = action.chunk + is_behind;
+    const int peer = plan_.chunks[std::size_t(is_behind ? action.chunk + 1 : action.chunk - 1)].stage;
+    const Index count = micro.leading.rows() * chunk_input(plan_, tensor_of).elems();
+    const Index tag = message_tag(plan_, tensor_of, action.micro, gradient);
+    switch (action.kind) {
+      case ActionKind::send_forward: return sends.push(outgoing(walker_.chunk_output(micro), count, peer, tag));
+      case ActionKind::send_backward: return sends.push(outgoing(walker_.chunk_input_gradient(micro), count, peer, tag));
+      case ActionKind::receive_forward: return receives.push(incoming(walker_.chunk_input(micro), count, peer, tag));
+      default: return receives.push(incoming(walker_.chunk_gradient(micro), count, peer, tag));
+    }
+  }
+
+  // Forward only, through all chunks in order.
+  template <class Fill>
+  MicroBatch run_prediction(Fill& fill) {
+    micros_.clear();
+    take_input(fill, false);
+    MicroBatch micro = micros_[0];
+    for (int c = 0; c < int(plan_.chunks.size()); ++c) {
+      if (!is_here(c)) continue;
+      micro.chunk = c;
+      if (c > 0 && !is_here(c - 1)) pass_message(false, plan_.chunks[std::size_t(c - 1)].stage, micro, c, walker_.chunk_input(micro));
+      walker_.forward({-1, int(plan_.joins.size())}, micro, [&](Index u) { store_.gather(u); });
+      if (is_last_chunk(c)) break;
+      const Index elems = micro.leading.rows() * chunk_input(plan_, c + 1).elems();
+      MicroBatch next = micro;
+      next.chunk = c + 1;
+      if (is_here(c + 1))
+        std::memcpy(walker_.chunk_input(next), walker_.chunk_output(micro), std::size_t(elems) * sizeof(Real));
+      else
+        pass_message(true, plan_.chunks[std::size_t(c + 1)].stage, micro, c + 1, const_cast<Real*>(walker_.chunk_output(micro)));
+    }
+    micro.chunk = int(plan_.chunks.size()) - 1;
+    return micro;
+  }
+  void pass_message(bool sends, int peer, const MicroBatch& micro, int chunk, Real* data) {
+    const Index count = micro.leading.rows() * chunk_input(plan_, chunk).elems();
+    if constexpr (requires(Comm & comm) { comm.exchange({}, {}); }) {
+      if (sends)
+        groups_[GroupKind::pipe].send(static_cast<const Real*>(data), count, peer);
+      else
+        groups_[GroupKind::pipe].receive(data, count, peer);
+    }
+  }
+
+  // ── with joins: all micro-batches through a segment, then the next ──
+  template <class Fill>
+  void run_segments(Fill& fill) {
+    const int last = int(plan_.joins.size());
+    const auto nothing = [](Index) {};
+    for (int s = 0; s <= last; ++s) {
+      const Segment segment{s - 1, s};
+      for (Index m = 0; m < num_micros_; ++m) {
+        const MicroBatch micro = micro_batch(Action{ActionKind::forward, 0, int(m)}, fill);
+        walker_.forward(segment, micro, nothing);
+        if (s == last) {
+          add_loss(micro);
+          run_segment_backward(segment, micro, m + 1 == num_micros_);
+        } else {
+          walker_.join_sums(std::size_t(s), false)[join_elems(s)] += double(micro.leading.rows());
+        }
+      }
+      if (s == last)
+        finish_segment(segment);
+      else
+        meet(s, false);
+    }
+    for (int s = last - 1; s >= 0; --s) {
+      meet(s, true);
+      const Segment segment{s - 1, s};
+      for (Index m = 0; m < num_micros_; ++m) run_segment_backward(segment, micro_batch(0, m), m + 1 == num_micros_);
+      finish_segment(segment);
+    }
+  }
+  void run_segment_backward(Segment segment, const MicroBatch& micro, bool last) {
+    if (segment.first >= 0) walker_.join_sums(std::size_t(segment.first), true)[join_elems(segment.first)] += double(micro.leading.rows());
+    walker_.backward(
+        segment, micro, [](Index) {},
+        [&](Index u, int i) {
+          if (last && buckets_overlap()) start_buckets(0, walker_.watermark(u, i));
+          if (next_bucket_ > 0) groups_[GroupKind::data].progress();
+        });
   }
   // Also for a rank that had nothing to do: it takes part in everything, with zeros.
-  void finish_backward(Segment segment) {
-    if (alone()) return;
-    if (segment.first < 0)
-      start_buckets(0);
-    else if (plan_.strategy.overlap) {
-      const JoinSite& site = plan_.joins[std::size_t(segment.first)];
-      start_buckets(walker_.watermark(site.unit, site.op + 1));
-    }
+  void finish_segment(Segment segment) {
+    if (segment.first < 0 || !buckets_overlap()) return;
+    const JoinSite& site = plan_.joins[std::size_t(segment.first)];
+    start_buckets(0, walker_.watermark(site.unit, site.op + 1));
   }
   // All micro-batches of all ranks have given their sums to a join.
   void meet(int join, bool backward) {
     double* sums = walker_.join_sums(std::size_t(join), backward);
-    if (!alone()) comm_.all_reduce(sums, join_elems(join) + 1, Reduction::sum, join);
+    if (has_data_group()) groups_[GroupKind::data].all_reduce(sums, join_elems(join) + 1, Reduction::sum, join);
     if (!backward) walker_.joined(std::size_t(join), sums[join_elems(join)]);
   }
 
+  // ── gradients, update ──
+  // Starts the buckets of a chunk whose gradients are complete from an element of the arena on.
+  void start_buckets(int chunk, Index complete_from) {
+    const std::vector<Bucket>& buckets = stage().buckets;
+    while (next_bucket_ < buckets.size() && buckets[next_bucket_].chunk == chunk && buckets[next_bucket_].first >= complete_from)
+      start_bucket();
+  }
+  void start_bucket() {
+    const Bucket& bucket = stage().buckets[next_bucket_];
+    requests_.push_back(
+        groups_[GroupKind::data].start_all_reduce(gradients() + bucket.first, bucket.elems, Reduction::sum, Index(next_bucket_)));
+    ++next_bucket_;
+  }
+  void sum_gradients() {
+    if (plan_.strategy.sharding() == Shard::none) {
+      while (has_data_group() && next_bucket_ < stage().buckets.size()) start_bucket();
+      for (auto& request : requests_) groups_[GroupKind::data].wait(request);
+      requests_.clear();
+    } else {
+      store_.scatter_rest([](Index count, const Real* from, Real* to) { std::memcpy(to, from, std::size_t(count) * sizeof(Real)); });
+    }
+    for (std::size_t t = 0; t < plan_.ties.size(); ++t) {
+      if (!plan_.ties[t].contains(int(place_.stage))) continue;
+      for (const Block& block : store_.blocks()) {
+        const bool guest = block.guest >= 0 && stage().guests[std::size_t(block.guest)].parameter == plan_.ties[t].parameter;
+        if (guest || (block.guest < 0 && block.unit == plan_.ties[t].unit))
+          groups_.tie(t).all_reduce(store_.own_gradients(block), store_.own_elems(block), Reduction::sum, Index(t));
+      }
+    }
+  }
+  // Of this rank's part of the gradient, so that the parts of all ranks are the whole once.
+  double square_sum() const {
+    if (place_.tensor != 0) return 0;
+    if (plan_.strategy.sharding() != Shard::none) {
+      double sum = 0;
+      if (place_.data / store_.shards() != 0) return 0;  // a replica of what others count
+      for (const Block& block : store_.blocks())
+        if (block.guest < 0) sum += Kernels::square_sum(store_.own_elems(block), static_cast<const Real*>(store_.own_gradients(block)));
+      return sum;
+    }
+    const Index owned = stage().guests.empty() ? stage().parameter_elems : stage().guests[0].first_elem;
+    const Index part = round_up(divide_up(owned, plan_.strategy.data()), parameter_alignment_elems);
+    const Index first = std::min(part * place_.data, owned), elems = std::min(part, owned - first);
+    return Kernels::square_sum(elems, static_cast<const Real*>(gradients() + first));
+  }
+
   StepResult finish_step(double rate, bool done, bool stop) {
-    for (auto& request : requests_) comm_.wait(request);
-    requests_.clear();
+    sum_gradients();
     ControlBlock control(arenas_.control.template as<double>());
-    const Index part = round_up(divide_up(plan_.graph.parameter_elems, plan_.strategy.ranks), parameter_alignment_elems);
-    const Index first = std::min(part * comm_.rank(), plan_.graph.parameter_elems),
-                elems = std::min(part, plan_.graph.parameter_elems - first);
-    const double squares = Kernels::square_sum(elems, static_cast<const Real*>(gradients() + first));
+    const double squares = square_sum();
     control[ControlField::square_sum] = squares;
     control[ControlField::non_finite] = std::isfinite(squares) ? 0 : 1;
-    control[ControlField::done] = done, control[ControlField::stop] = stop, control[ControlField::idle] = micros_.empty();
-    tell_touched(control);
-    if (!alone()) comm_.all_reduce(arenas_.control.template as<double>(), plan_.control_elems, Reduction::sum);
-    audit(plan_, comm_.rank(), comm_.records(), comm_.num_calls());
+    control[ControlField::done] = done, control[ControlField::stop] = stop;
+    control[ControlField::idle] = num_micros_ == 0 && place_.stage == 0 && place_.tensor == 0;
+    if (place_.tensor == 0) tell_touched(control);
+    if (!alone()) groups_.world().all_reduce(arenas_.control.template as<double>(), plan_.control_elems, Reduction::sum);
     ++num_steps_;
 
     StepResult result;
@@ -319,6 +572,8 @@ class Engine {
     result.gradient_norm = std::sqrt(control[ControlField::square_sum]) * gradient_scale_;
     if (result.count > 0) require_touched(control);
     if (result.count > 0 && result.finite) update(result);
+    store_.publish();
+    audit(plan_, int(place_.stage), groups_, [&](int m) { return micros_[std::size_t(m)].leading.rows(); });
     return result;
   }
 
@@ -328,11 +583,14 @@ class Engine {
     step.gradient_scale = gradient_scale_ * (options_.clip_norm > 0 ? clip_factor(result.gradient_norm, options_.clip_norm) : 1);
     step.number = ++num_updates_;
     const auto apply = [&](const DecayRange& range) {
-      Real* states[OptimizerRule::num_states + 1]{};
-      for (Index s = 0; s < OptimizerRule::num_states; ++s) states[s] = optimizer_state(s) + range.first;
-      optimizer_.template update<typename Kernels::I>(range.elems, parameters() + range.first,
-                                                      static_cast<const Real*>(gradients() + range.first),
-                                                      static_cast<Real* const*>(states), range.decayed ? optimizer_.decay : 0.0, step);
+      if (store_.shards() == 1) return apply_rule(range, range.first, parameters() + range.first, gradients() + range.first, step);
+      for (const Block& block : store_.blocks()) {  // its own part of each
+        const Index own = block.first + store_.own_first(block);
+        const Index from = std::max(range.first, own), to = std::min(range.first + range.elems, own + store_.own_elems(block));
+        if (from < to)
+          apply_rule({from, to - from, range.decayed}, store_.state_first(block) + from - own, store_.own_parameters(block) + (from - own),
+                     store_.own_gradients(block) + (from - own), step);
+      }
     };
     if (unused_.empty()) {
       for (const DecayRange& range : decayed_) apply(range);
@@ -348,6 +606,13 @@ class Engine {
       }
     }
     result.applied = true;
+  }
+
+  void apply_rule(const DecayRange& range, Index state, Real* parameters, const Real* gradients, const UpdateStep& step) const {
+    Real* states[OptimizerRule::num_states + 1]{};
+    for (Index s = 0; s < OptimizerRule::num_states; ++s) states[s] = optimizer_state(s) + state;
+    optimizer_.template update<typename Kernels::I>(range.elems, parameters, gradients, static_cast<Real* const*>(states),
+                                                    range.decayed ? optimizer_.decay : 0.0, step);
   }
 
   // ── parameters whose use depends on the data ──
@@ -368,7 +633,7 @@ class Engine {
   // Errors: weft[engine.unused], on all ranks in the same step, with the names.
   void require_touched(ControlBlock& control) {
     unused_.clear();
-    const double working = double(comm_.size()) - control[ControlField::idle];
+    const double working = double(plan_.strategy.data()) - control[ControlField::idle];
     std::string names;
     for_each_reporting([&](Index number, int parameter, Index repetition, Index flag) {
       const ParameterSite& site = plan_.graph.parameters[std::size_t(parameter)];
@@ -376,9 +641,10 @@ class Engine {
       if (options_.unused == UnusedParameters::refuse) {
         names += (names.empty() ? "" : ", ") + path_of(plan_.graph, parameter, repetition) + " on " +
                  std::to_string(int(working - control.touched(number))) + " of " + std::to_string(int(working)) + " ranks" +
-                 (walker_.touched()[std::size_t(flag)] ? "" : ", rank " + std::to_string(comm_.rank()) + " among them");
+                 (walker_.touched()[std::size_t(flag)] ? "" : ", rank " + std::to_string(groups_.world().rank()) + " among them");
       } else if (control.touched(number) == 0 && site.owner == parameter) {
-        unused_.push_back({plan_.graph.first_elem(parameter, repetition), round_up(site.facts.elems(), parameter_alignment_elems), false});
+        const Index first = plan_.first_elem(int(place_.stage), parameter, repetition);
+        if (first >= 0) unused_.push_back({first, round_up(site.facts.elems(), parameter_alignment_elems), false});
       }
     });
     std::sort(unused_.begin(), unused_.end(), [](const DecayRange& a, const DecayRange& b) { return a.first < b.first; });
@@ -389,18 +655,23 @@ class Engine {
   }
 
   PlanData plan_;
-  Comm comm_;
+  Groups<Communicator> groups_;
+  RankPlace place_;
   OptimizerRule optimizer_;
   EngineOptions options_;
   Arenas arenas_;
-  mutable Walker<Kernels, Real> walker_;
+  mutable WalkerType walker_;
+  UnitStore<Real, WalkerType, Communicator> store_;
   ModelCode<Real> code_;
   std::vector<DecayRange> decayed_, unused_;
   std::vector<MicroBatch> micros_;
+  std::vector<Index> left_;  // by chunk: backwards that are still to come in this step
   std::vector<typename Comm::Request> requests_;
   std::size_t next_bucket_ = 0;
-  Index num_updates_ = 0, num_steps_ = 0;
+  Index num_micros_ = 0, num_updates_ = 0, num_steps_ = 0;
   double gradient_scale_ = 0;
+  static constexpr Segment whole_{-1, 0};
+  static constexpr auto add_gradients_ = [](Index count, const Real* from, Real* to) { Kernels::add(count, from, static_cast<const Real*>(to), to); };
 };
 
 }  // namespace weft

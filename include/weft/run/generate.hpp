@@ -51,6 +51,8 @@ class Generator {
   using Real = typename Engine::Real;
 
   explicit Generator(Engine& engine) : engine_(engine), capacity_(engine.plan().batch.sequence) {
+    if (engine.plan().streams() || engine.plan().strategy.tensor() > 1 || engine.plan().strategy.shards_parameters())
+      throw Error("generate.strategy", "generation runs on one rank that holds the whole model; load the parameters into an engine of such a plan");
     Index elems = 0;
     for (const LeafSite& leaf : engine.plan().graph.leaves) {
       offsets_.push_back(elems);
@@ -79,9 +81,10 @@ class Generator {
       const Index fresh = Index(tokens.size() - start) - seen;
       std::int32_t* input = reinterpret_cast<std::int32_t*>(engine_.walker().input(0));
       std::copy(tokens.end() - fresh, tokens.end(), input);
-      engine_.walker().forward({-1, Index(plan.joins.size()) == 0 ? 0 : int(plan.joins.size())}, {{1, fresh, seen}, 0, 0, false});
+      const MicroBatch micro{.leading = {1, fresh, seen}, .training = false};
+      engine_.walker().forward({-1, int(plan.joins.size())}, micro, [&](Index u) { engine_.store().gather(u); });
       seen += fresh;
-      const Real* logits = engine_.walker().prediction(0) + (fresh - 1) * width;
+      const Real* logits = engine_.walker().prediction(micro) + (fresh - 1) * width;
       const Index token = sample(std::span<const Real>(logits, std::size_t(vocabulary)), options, std::uint64_t(i), work_);
       tokens.push_back(std::int32_t(token));
       each(std::int32_t(token));

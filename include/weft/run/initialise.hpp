@@ -27,25 +27,18 @@ struct GptInitialValues {
   }
 };
 
-template <class Real, class Rule>
-void initialise(const GraphData& graph, std::uint64_t seed, Real* parameters, Real* buffers, Rule&& rule) {
-  for (int p = 0; p < int(graph.parameters.size()); ++p) {
-    const ParameterSite& site = graph.parameters[std::size_t(p)];
-    if (site.owner != p) continue;
-    for (Index repetition = 0; repetition < graph.frame_of(site).count; ++repetition) {
-      Real* data = (site.facts.kind == ParameterKind::buffer ? buffers : parameters) + graph.first_elem(p, repetition);
-      const InitialValue initial = rule(path_of(graph, p, repetition), site.facts);
-      const random::Stream stream{.seed = seed,
-                                  .purpose = random::Purpose::initial_weights,
-                                  .step = 0,
-                                  .layer = (std::uint64_t(p) << 32) | std::uint64_t(repetition)};
-      const Index elems = site.facts.elems();
-      switch (initial.kind) {
-        case InitialValue::Kind::constant: std::fill_n(data, elems, Real(initial.value)); break;
-        case InitialValue::Kind::normal: random::fill_normal(stream, 0, elems, 0, initial.value, data); break;
-        case InitialValue::Kind::uniform: random::fill_uniform(stream, 0, elems, -initial.value, initial.value, data); break;
-      }
-    }
+// Elements first … first + elems of a parameter.
+template <class Real>
+void initialise(int parameter, Index repetition, std::uint64_t seed, Index first, Index elems, Real* data,
+                const InitialValue& initial) {
+  const random::Stream stream{.seed = seed,
+                              .purpose = random::Purpose::initial_weights,
+                              .step = 0,
+                              .layer = (std::uint64_t(parameter) << 32) | std::uint64_t(repetition)};
+  switch (initial.kind) {
+    case InitialValue::Kind::constant: std::fill_n(data, elems, Real(initial.value)); break;
+    case InitialValue::Kind::normal: random::fill_normal(stream, first, elems, 0, initial.value, data); break;
+    case InitialValue::Kind::uniform: random::fill_uniform(stream, first, elems, -initial.value, initial.value, data); break;
   }
 }
 

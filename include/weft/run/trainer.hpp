@@ -85,13 +85,10 @@ class Trainer {
   template <class L>
   double evaluate(L&& loader) {
     double sums[2] = {0, 0};
-    while (!loader.done()) {
-      const Index micros = loader.begin_step();
-      for (Index m = 0; m < micros; ++m) {
-        const kernel::LossSum sum = engine_.evaluate([&](MicroBatchInput<Real>& micro) { loader.fill(micro); });
-        sums[0] += sum.loss, sums[1] += double(sum.count);
-      }
-    }
+    for_each_micro_batch(loader, [&](auto&& fill) {
+      const kernel::LossSum sum = engine_.evaluate(fill);
+      sums[0] += sum.loss, sums[1] += double(sum.count);
+    });
     add_up(sums, 2);
     return sums[1] > 0 ? sums[0] / sums[1] : 0;
   }
@@ -101,22 +98,20 @@ class Trainer {
   double accuracy(L&& loader) {
     double sums[2] = {0, 0};
     const Index classes = plan().graph.output.elems();
-    while (!loader.done()) {
-      const Index micros = loader.begin_step();
-      for (Index m = 0; m < micros; ++m) {
-        Index rows = 0;
-        const std::int32_t* targets = nullptr;
-        const Real* output = engine_.predict([&](MicroBatchInput<Real>& micro) {
-          loader.fill(micro);
-          rows = micro.leading.rows(), targets = micro.integer_targets();
-        });
-        for (Index r = 0; r < rows; ++r) {
-          const Real* row = output + r * classes;
-          sums[0] += std::max_element(row, row + classes) - row == targets[r];
-        }
-        sums[1] += double(rows);
+    for_each_micro_batch(loader, [&](auto&& fill) {
+      Index rows = 0;
+      const std::int32_t* targets = nullptr;
+      const Real* output = engine_.predict([&](MicroBatchInput<Real>& micro) {
+        fill(micro);
+        rows = micro.leading.rows(), targets = micro.integer_targets();
+      });
+      if (!output || engine_.place().tensor != 0) return;
+      for (Index r = 0; r < rows; ++r) {
+        const Real* row = output + r * classes;
+        sums[0] += std::max_element(row, row + classes) - row == targets[r];
       }
-    }
+      sums[1] += double(rows);
+    });
     add_up(sums, 2);
     return sums[1] > 0 ? sums[0] / sums[1] : 0;
   }
@@ -174,6 +169,29 @@ class Trainer {
   }
 
  private:
+  // run(fill) for all micro-batches of a loader; where parameters are gathered for each, ranks with fewer go through empty ones.
+  template <class L, class Run>
+  void for_each_micro_batch(L& loader, Run&& run) {
+    const auto fill = [&](MicroBatchInput<Real>& micro) { loader.fill(micro); };
+    const auto nothing = [](MicroBatchInput<Real>& micro) { micro.leading.batch = 0; };
+    if (!plan().strategy.shards_parameters()) {
+      while (!loader.done())
+        for (Index left = loader.begin_step(); left > 0; --left) run(fill);
+      return;
+    }
+    Index left = 0;
+    while (true) {
+      while (left == 0 && !loader.done()) left = loader.begin_step();
+      double busy = left > 0;
+      engine_.communicator().all_reduce(&busy, 1, Reduction::sum);
+      if (busy == 0) return;
+      if (left > 0)
+        run(fill), --left;
+      else
+        run(nothing);
+    }
+  }
+
   void add_up(double* sums, Index count) {
     if (plan().strategy.ranks > 1) engine_.communicator().all_reduce(sums, count, Reduction::sum);
   }

@@ -16,11 +16,15 @@ struct Segment {
   int first = -1, last = 0;
 };
 
-// What the layers need to know of a micro-batch. `slot`: which of the held activations are its own.
+// What the layers need to know of a micro-batch, and which chunk it goes through.
 struct MicroBatch {
   Leading leading{};
-  Index first_item = 0;  // its first sequence (or image) in the global batch: random streams count from there
-  Index slot = 0;
+  Index first_item = 0;     // its first sequence (or image) in the global batch: random streams count from there
+  int chunk = 0;            //
+  Index slot = 0;           // which of the held activations are its own,
+  Index message_slot = 0;   // which of the inputs from the chunk before,
+  Index gradient_slot = 0;  // which of the incoming gradients,
+  Index input_slot = 0;     // and which of the model's inputs
   bool training = true;
 };
 
@@ -28,19 +32,29 @@ struct MicroBatch {
 template <class KernelSet, class Real>
 class Walker {
  public:
-  Walker(const PlanData& plan, ModelCode<Real> code, Arenas& arenas) : plan_(plan), code_(code), arenas_(arenas) {
+  // stage: of the pipeline; the walker goes through the chunks of this stage only.
+  Walker(const PlanData& plan, int stage, ModelCode<Real> code, Arenas& arenas) : plan_(plan), stage_(stage), code_(code), arenas_(arenas) {
     const GraphData& graph = plan.graph;
-    for (std::size_t f = 0; f < graph.frames.size(); ++f)
-      for (Index repetition = 0; repetition < graph.frames[f].count; ++repetition) {
-        units_.push_back({int(f), repetition, slot_bytes_, false});
-        slot_bytes_ += plan.activations.frames[f].slot_bytes;
-      }
+    for (std::size_t u = 0; u < plan.units.size(); ++u) {
+      const UnitData& data = plan.units[u];
+      const ChunkData& chunk = plan.chunks[std::size_t(data.chunk)];
+      const bool starts = Index(u) == chunk.first_unit;
+      units_.push_back({data.frame, data.repetition, starts ? 0 : units_.back().slot_offset + slot_bytes_of(u - 1), false, Index(u),
+                        Index(u) + 1 == chunk.end_unit, starts});
+    }
     // In which of the two boundary buffers the gradient of a unit's output lies, from the last unit to the first.
     bool side = !plan.activations.frames.back().output_kept && (units_.size() - 1) % 2 == 1;  // over the prediction where that is not kept
     for (std::size_t u = units_.size(); u-- > 0;) {
-      units_[u].gradient_side = side;
-      side ^= plan.activations.frames[std::size_t(units_[u].frame)].flips;
+      Unit& unit = units_[u];
+      unit.gradient_side = side;
+      // A unit whose input's gradient is its output's memory hands on where that lies.
+      if (!unit.ends_chunk && !memory_of(Index(u)).output_gradient_kept && !memory_of(Index(u) + 1).flips)
+        unit.gradient_anchor = units_[u + 1].gradient_anchor;
+      side ^= plan.activations.frames[std::size_t(unit.frame)].flips;
     }
+    unit_parameters_.assign(units_.size(), nullptr);
+    unit_gradients_.assign(units_.size(), nullptr);
+    guest_of_.assign(plan.graph.parameters.size(), {});
     Index offset = 0;
     for (const JoinSite& join : plan.joins) {
       const LayerFacts& facts = graph.leaves[std::size_t(join.leaf)].facts;
@@ -56,12 +70,35 @@ class Walker {
   }
 
   // ── what the engine reads and writes ──
-  std::byte* input(Index slot) const { return arenas_.inputs.data() + slot * io_bytes(plan_.graph.input); }
-  std::byte* targets(Index slot) const {
-    return arenas_.inputs.data() + plan_.depth * io_bytes(plan_.graph.input) + slot * io_bytes(plan_.training.target);
+  // Where the parameters and gradients of a unit are, and of a parameter that another stage owns.
+  void set_unit(Index u, Real* parameters, Real* gradients) {
+    unit_parameters_[std::size_t(u)] = parameters, unit_gradients_[std::size_t(u)] = gradients;
   }
-  const Real* prediction(Index slot) const { return output_value(last_unit(), slot); }
-  Real* prediction_gradient(Index slot) const { return output_gradient(last_unit(), slot); }
+  void set_guest(int parameter, Real* parameters, Real* gradients) { guest_of_[std::size_t(parameter)] = {parameters, gradients}; }
+  Real* unit_parameters(Index u) const { return unit_parameters_[std::size_t(u)]; }
+  Real* unit_gradients(Index u) const { return unit_gradients_[std::size_t(u)]; }
+
+  bool has_input() const { return plan_.chunks.front().stage == stage_; }
+  bool has_loss() const { return plan_.chunks.back().stage == stage_; }
+  // Stages between the ends read a micro-batch too, into a place that is overwritten by the next: they need to know its extents.
+  std::byte* input(Index slot) const { return arenas_.inputs.data() + (has_input() ? slot : 0) * io_bytes(plan_.graph.input); }
+  std::byte* targets(Index slot) const {
+    const Index inputs = has_input() ? plan_.stages[std::size_t(stage_)].input_depth : 1;
+    return arenas_.inputs.data() + inputs * io_bytes(plan_.graph.input) + (has_loss() ? slot : 0) * io_bytes(plan_.training.target);
+  }
+  const Real* prediction(const MicroBatch& micro) const { return output_value(last_unit(), micro); }
+  Real* prediction_gradient(const MicroBatch& micro) const { return output_gradient(last_unit(), micro); }
+  // What a chunk takes from the one before it and gives to the one behind, and the gradients on their way back.
+  Real* chunk_input(const MicroBatch& micro) const {
+    const ChunkData& chunk = chunk_of(micro);
+    return reinterpret_cast<Real*>(arenas_.messages.data() + chunk.first_input_byte + micro.message_slot * chunk.input_bytes);
+  }
+  Real* chunk_gradient(const MicroBatch& micro) const {
+    const ChunkData& chunk = chunk_of(micro);
+    return reinterpret_cast<Real*>(arenas_.messages.data() + chunk.first_gradient_byte + micro.gradient_slot * chunk.gradient_bytes);
+  }
+  const Real* chunk_output(const MicroBatch& micro) const { return output_value(chunk_of(micro).end_unit - 1, micro); }
+  const Real* chunk_input_gradient(const MicroBatch& micro) const { return gradient(chunk_of(micro).first_unit, 0, micro); }
   double* join_sums(std::size_t join, bool backward) const {
     return arenas_.joins.as<double>(backward ? joins_[join].backward : joins_[join].forward);
   }
@@ -73,10 +110,13 @@ class Walker {
     cache_ = cache, cache_capacity_ = capacity, cache_offsets_ = offsets;
   }
 
-  void forward(Segment segment, const MicroBatch& micro) {
-    const Index end = segment.last < num_joins() ? join(segment.last).unit : last_unit();
-    for (Index u = segment.first < 0 ? 0 : join(segment.first).unit; u <= end; ++u) {
+  // before(unit) is called before a unit's first op.
+  template <class Before>
+  void forward(Segment segment, const MicroBatch& micro, Before&& before) {
+    const Index end = segment.last < num_joins() ? join(segment.last).unit : chunk_of(micro).end_unit - 1;
+    for (Index u = segment.first < 0 ? chunk_of(micro).first_unit : join(segment.first).unit; u <= end; ++u) {
       const FrameSite& frame = frame_of(u);
+      before(u);
       const bool starts = segment.first >= 0 && u == join(segment.first).unit, stops = segment.last < num_joins() && u == end;
       const int from = starts ? join(segment.first).op : 0, to = stops ? join(segment.last).op : frame.num_ops - 1;
       for (int i = from; i <= to; ++i) forward_op(u, i, micro, stops && i == to ? segment.last : -1);
@@ -91,12 +131,14 @@ class Walker {
     code_.leaves[site.leaf].joined(call);
   }
 
-  // after(unit, op) is called when the gradients of an op's parameters have got this micro-batch's part.
-  template <class After>
-  void backward(Segment segment, const MicroBatch& micro, After&& after) {
-    const Index end = segment.first < 0 ? 0 : join(segment.first).unit;
-    for (Index u = segment.last < num_joins() ? join(segment.last).unit : last_unit(); u >= end; --u) {
+  // before(unit) is called before a unit's last op; after(unit, op) when the gradients of an op's parameters have got this micro-batch's
+  // part.
+  template <class Before, class After>
+  void backward(Segment segment, const MicroBatch& micro, Before&& before, After&& after) {
+    const Index end = segment.first < 0 ? chunk_of(micro).first_unit : join(segment.first).unit;
+    for (Index u = segment.last < num_joins() ? join(segment.last).unit : chunk_of(micro).end_unit - 1; u >= end; --u) {
       const FrameSite& frame = frame_of(u);
+      before(u);
       const bool starts = segment.last < num_joins() && u == join(segment.last).unit, stops = segment.first >= 0 && u == end;
       const int from = starts ? join(segment.last).op : frame.num_ops - 1, to = stops ? join(segment.first).op : 0;
       for (int i = from; i >= to; --i) {
@@ -110,16 +152,20 @@ class Walker {
   // The number of elements of the parameter arena before which gradients are incomplete, once backward has passed op i of unit u.
   Index watermark(Index u, int i) const {
     const FrameSite& frame = frame_of(u);
-    return frame.first_parameter_elem + units_[std::size_t(u)].repetition * frame.parameter_elems +
-           (i < frame.num_ops ? plan_.watermarks[std::size_t(frame.first_op + i)] : frame.parameter_elems);
+    return plan_.units[std::size_t(u)].first_parameter_elem + (i < frame.num_ops ? plan_.watermarks[std::size_t(frame.first_op + i)] : frame.parameter_elems);
   }
 
  private:
   struct Unit {
     int frame;
     Index repetition;
-    Index slot_offset;
+    Index slot_offset;  // within the slot of the chunk
     bool gradient_side;
+    Index gradient_anchor;  // the unit whose output gradient lies where this one's does
+    bool ends_chunk, starts_chunk;
+  };
+  struct Guest {
+    Real *parameters = nullptr, *gradients = nullptr;
   };
   struct JoinPlace {
     Index forward, backward, state;
@@ -131,42 +177,51 @@ class Walker {
   const FrameSite& frame_of(Index u) const { return plan_.graph.frames[std::size_t(units_[std::size_t(u)].frame)]; }
   const FrameMemory& memory_of(Index u) const { return plan_.activations.frames[std::size_t(units_[std::size_t(u)].frame)]; }
   Index io_bytes(Features features) const { return tensor_bytes(features, {.rows = plan_.rows, .real_bytes = Index(sizeof(Real))}); }
-  std::byte* slot_data(Index u, Index slot) const {
-    return arenas_.activations.data() + slot * slot_bytes_ + units_[std::size_t(u)].slot_offset;
+  const ChunkData& chunk_of(const MicroBatch& micro) const { return plan_.chunks[std::size_t(micro.chunk)]; }
+  Index slot_bytes_of(std::size_t u) const { return plan_.activations.frames[std::size_t(plan_.units[u].frame)].slot_bytes; }
+  std::byte* slot_data(Index u, const MicroBatch& micro) const {
+    const ChunkData& chunk = chunk_of(micro);
+    return arenas_.activations.data() + chunk.first_slot_byte + micro.slot * chunk.slot_bytes + units_[std::size_t(u)].slot_offset;
   }
   std::byte* boundary(bool side) const { return arenas_.boundaries.data() + (side ? plan_.activations.boundary_bytes : 0); }
 
-  Real* at(Index u, Place place, Index slot, std::byte* output_side, std::byte* input_side) const {
+  Real* at(Index u, Place place, const MicroBatch& micro, Real* output_side, Real* input_side) const {
     switch (place.storage) {
-      case Storage::slot: return reinterpret_cast<Real*>(slot_data(u, slot) + place.offset);
+      case Storage::slot: return reinterpret_cast<Real*>(slot_data(u, micro) + place.offset);
       case Storage::workspace: return reinterpret_cast<Real*>(arenas_.workspace.data() + place.offset);
-      case Storage::boundary: return reinterpret_cast<Real*>(output_side);
-      case Storage::boundary_input: return reinterpret_cast<Real*>(input_side);
+      case Storage::boundary: return output_side;
+      case Storage::boundary_input: return input_side;
       case Storage::none: break;
     }
     return nullptr;
   }
-  Real* output_value(Index u, Index slot) const {
+  Real* output_value(Index u, const MicroBatch& micro) const {
     const FrameMemory& memory = memory_of(u);
-    return memory.output_kept ? reinterpret_cast<Real*>(slot_data(u, slot) + memory.output_value_offset)
+    return memory.output_kept ? reinterpret_cast<Real*>(slot_data(u, micro) + memory.output_value_offset)
                               : reinterpret_cast<Real*>(boundary(u % 2 == 1));
   }
-  Real* output_gradient(Index u, Index slot) const {
-    const FrameMemory& memory = memory_of(u);
-    return memory.output_gradient_kept ? reinterpret_cast<Real*>(slot_data(u, slot) + memory.output_gradient_offset)
-                                       : reinterpret_cast<Real*>(boundary(units_[std::size_t(u)].gradient_side));
+  Real* output_gradient(Index u, const MicroBatch& micro) const {
+    const Index anchor = units_[std::size_t(u)].gradient_anchor;
+    const FrameMemory& memory = memory_of(anchor);
+    if (units_[std::size_t(anchor)].ends_chunk && chunk_of(micro).gradient_bytes > 0) return chunk_gradient(micro);
+    return memory.output_gradient_kept ? reinterpret_cast<Real*>(slot_data(anchor, micro) + memory.output_gradient_offset)
+                                       : reinterpret_cast<Real*>(boundary(units_[std::size_t(anchor)].gradient_side));
   }
   // The value of a tensor of a unit; tensor 0 is what the unit before gave.
-  Real* value(Index u, int tensor, Index slot) const {
-    if (tensor == 0) return u == 0 ? reinterpret_cast<Real*>(input(slot)) : output_value(u - 1, slot);
-    return at(u, memory_of(u).values[std::size_t(tensor)], slot, boundary(u % 2 == 1), nullptr);
+  Real* value(Index u, int tensor, const MicroBatch& micro) const {
+    if (tensor == 0 && units_[std::size_t(u)].starts_chunk)
+      return u == 0 ? reinterpret_cast<Real*>(input(micro.input_slot)) : chunk_input(micro);
+    if (tensor == 0) return output_value(u - 1, micro);
+    return at(u, memory_of(u).values[std::size_t(tensor)], micro, reinterpret_cast<Real*>(boundary(u % 2 == 1)), nullptr);
   }
   // Null for the gradient of the model's input, which nobody needs.
-  Real* gradient(Index u, int tensor, Index slot) const {
-    if (tensor == 0) return u == 0 ? nullptr : output_gradient(u - 1, slot);
-    const bool side = units_[std::size_t(u)].gradient_side;
-    std::byte* input_side = u == 0 ? boundary(!side) : reinterpret_cast<std::byte*>(output_gradient(u - 1, slot));
-    return at(u, memory_of(u).gradients[std::size_t(tensor)], slot, boundary(side), input_side);
+  Real* gradient(Index u, int tensor, const MicroBatch& micro) const {
+    if (tensor == 0 && u == 0) return nullptr;
+    const Unit& unit = units_[std::size_t(u)];
+    Real* output_side = output_gradient(u, micro);
+    Real* input_side = unit.starts_chunk ? reinterpret_cast<Real*>(boundary(!unit.gradient_side)) : output_gradient(u - 1, micro);
+    if (tensor == 0) return unit.starts_chunk && !memory_of(u).flips ? output_side : input_side;
+    return at(u, memory_of(u).gradients[std::size_t(tensor)], micro, output_side, input_side);
   }
   Index elems(Index u, int tensor) const { return plan_.graph.tensors[std::size_t(frame_of(u).first_tensor + tensor)].elems(); }
 
@@ -180,16 +235,24 @@ class Walker {
     call.leading = micro.leading;
     call.first_row = micro.first_item * micro.leading.sequence;
     call.training = micro.training;
-    call.input = value(u, op.input, micro.slot), call.output = value(u, op.output, micro.slot);
-    call.residual = op.second >= 0 ? value(u, op.second, micro.slot) : nullptr;
+    call.input = value(u, op.input, micro), call.output = value(u, op.output, micro);
+    call.residual = op.second >= 0 ? value(u, op.second, micro) : nullptr;
     for (int p = 0; p < leaf.facts.parameters.size(); ++p) {
-      const Index first = graph.first_elem(leaf.first_parameter + p, unit.repetition);
-      const bool buffer = leaf.facts.parameters[p].kind == ParameterKind::buffer;
-      call.parameters[p] = (buffer ? arenas_.buffers : arenas_.parameters).template as<Real>() + first;
-      if (!buffer && arenas_.gradients.bytes() > 0) call.gradients[p] = arenas_.gradients.as<Real>() + first;
+      const int owner = graph.parameters[std::size_t(leaf.first_parameter + p)].owner;
+      const Index offset = graph.parameters[std::size_t(owner)].offset;
+      const Index home = owner == leaf.first_parameter + p ? u : plan_.owner_unit(owner, unit.repetition);
+      if (leaf.facts.parameters[p].kind == ParameterKind::buffer) {
+        call.parameters[p] = arenas_.buffers.as<Real>() + plan_.units[std::size_t(home)].first_buffer_elem + offset;
+        continue;
+      }
+      const bool guest = unit_parameters_[std::size_t(home)] == nullptr;
+      Real* parameters = guest ? guest_of_[std::size_t(owner)].parameters : unit_parameters_[std::size_t(home)];
+      Real* gradients = guest ? guest_of_[std::size_t(owner)].gradients : unit_gradients_[std::size_t(home)];
+      call.parameters[p] = parameters + offset;
+      call.gradients[p] = gradients ? gradients + offset : nullptr;
     }
     const std::size_t saved = std::size_t(op.leaf - frame.first_leaf) * 4;
-    for (std::size_t k = 0; k < 4; ++k) call.saved[k] = slot_data(u, micro.slot) + memory_of(u).saved[saved + k];
+    for (std::size_t k = 0; k < 4; ++k) call.saved[k] = slot_data(u, micro) + memory_of(u).saved[saved + k];
     if (leaf.facts.join_elems > 0 && arenas_.joins.bytes() > 0) {
       const int number = join_number >= 0 ? join_number : number_of_join(u, i);
       const JoinPlace& place = joins_[std::size_t(number)];
@@ -230,12 +293,12 @@ class Walker {
       if (call.output != call.input && call.output != call.residual) spoil(call.output, rows * elems(u, op.output));
       code_.leaves[op.leaf].forward(call);
     } else if (op.kind == OpKind::add) {
-      KernelSet::add(rows * elems(u, op.output), static_cast<const Real*>(value(u, op.input, micro.slot)),
-                     static_cast<const Real*>(value(u, op.second, micro.slot)), value(u, op.output, micro.slot));
+      KernelSet::add(rows * elems(u, op.output), static_cast<const Real*>(value(u, op.input, micro)),
+                     static_cast<const Real*>(value(u, op.second, micro)), value(u, op.output, micro));
     } else {
       const Index width = elems(u, op.input), stride = elems(u, op.output);
-      KernelSet::copy_columns(rows, static_cast<const Real*>(value(u, op.input, micro.slot)), width,
-                              value(u, op.output, micro.slot) + op.column, stride, width);
+      KernelSet::copy_columns(rows, static_cast<const Real*>(value(u, op.input, micro)), width,
+                              value(u, op.output, micro) + op.column, stride, width);
     }
   }
 
@@ -254,11 +317,11 @@ class Walker {
     const std::size_t n = std::size_t(i);
     const OpSite& op = plan_.graph.ops[std::size_t(frame.first_op + i)];
     const Index rows = micro.leading.rows(), width = elems(u, op.input);
-    const Real* dy = gradient(u, op.output, micro.slot);
-    Real* dx = gradient(u, op.input, micro.slot);
+    const Real* dy = gradient(u, op.output, micro);
+    Real* dx = gradient(u, op.input, micro);
     if (op.kind == OpKind::place) return pass_on(rows, dy + op.column, elems(u, op.output), dx, width, memory.first_input[n]);
     if (op.second >= 0 && joining < 0)
-      pass_on(rows, dy, elems(u, op.second), gradient(u, op.second, micro.slot), elems(u, op.second), memory.first_second[n]);
+      pass_on(rows, dy, elems(u, op.second), gradient(u, op.second, micro), elems(u, op.second), memory.first_second[n]);
     if (op.kind == OpKind::add) return pass_on(rows, dy, width, dx, width, memory.first_input[n]);
 
     LeafCall<Real> call = leaf_call(u, i, micro, joining, true);
@@ -268,7 +331,7 @@ class Walker {
     if (!facts.reports_touched)
       for (int p = 0; p < facts.parameters.size(); ++p) call.touched[p] = 1;
     const bool apart = dx && memory.gradient_parts[n].storage != Storage::none;
-    call.input_gradient = apart ? at(u, memory.gradient_parts[n], micro.slot, nullptr, nullptr) : dx;
+    call.input_gradient = apart ? at(u, memory.gradient_parts[n], micro, nullptr, nullptr) : dx;
     call.accumulates = dx && !apart && !memory.first_input[n];
     if (!call.accumulates && call.input_gradient != dy) spoil(call.input_gradient, rows * width);
     code_.leaves[op.leaf].backward(call);
@@ -276,13 +339,16 @@ class Walker {
   }
 
   const PlanData& plan_;
+  int stage_;
   ModelCode<Real> code_;
   Arenas& arenas_;
   std::vector<Unit> units_;
   std::vector<JoinPlace> joins_;
   std::vector<Index> first_touched_;
   std::vector<char> touched_;
-  Index slot_bytes_ = 0, num_touched_ = 0;
+  std::vector<Real*> unit_parameters_, unit_gradients_;
+  std::vector<Guest> guest_of_;  // by parameter
+  Index num_touched_ = 0;
   std::uint64_t seed_ = 0, step_ = 0;
   bool poison_ = false;
   Real* cache_ = nullptr;

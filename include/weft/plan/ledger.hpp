@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every call that a rank makes in a step, derived from the plan's descriptions alone: the engine's code has no part in it, so that
+// comparing the two means something. The order is total within a group of ranks, and says nothing across groups.
+#pragma once
+
+#include "weft/plan/plan_data.hpp"
+
+namespace weft {
+
+constexpr const char* name_of(LedgerPhase phase) {
+  switch (phase) {
+    case LedgerPhase::join_forward: return "join, forward";
+    case LedgerPhase::message: return "message";
+    case LedgerPhase::gather: return "gather";
+    case LedgerPhase::scatter: return "scatter";
+    case LedgerPhase::bucket: return "gradient bucket";
+    case LedgerPhase::tie: return "tie";
+    case LedgerPhase::join_backward: return "join, backward";
+    case LedgerPhase::control: return "control";
+    case LedgerPhase::publish: return "publish";
+  }
+  return "unknown";
+}
+
+constexpr const char* name_of(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::world: return "world";
+    case GroupKind::data: return "data";
+    case GroupKind::pipe: return "pipe";
+    case GroupKind::tensor: return "tensor";
+    case GroupKind::shard: return "shard";
+    case GroupKind::replica: return "replica";
+    case GroupKind::tie: return "tie";
+  }
+  return "unknown";
+}
+
+// The features of what chunk c takes from the chunk before it.
+constexpr Features chunk_input(const PlanData& plan, int c) {
+  const UnitData& unit = plan.units[std::size_t(plan.chunks[std::size_t(c)].first_unit)];
+  return plan.graph.tensors[std::size_t(plan.graph.frames[std::size_t(unit.frame)].first_tensor)];
+}
+
+// Messages are told apart by what they carry: the tag of micro-batch m into chunk c, or of its gradient out of it.
+constexpr Index message_tag(const PlanData& plan, int c, int micro, bool gradient) {
+  return 1 + (Index(c) * 2 + gradient) * plan.micros + micro;
+}
+
+template <class Visit>
+class LedgerWalk {
+ public:
+  constexpr LedgerWalk(const PlanData& plan, int stage, Visit& visit)
+      : plan_(plan), strategy_(plan.strategy), number_(stage), stage_(plan.stages[std::size_t(stage)]), visit_(visit) {}
+
+  constexpr void step() {
+    for (std::size_t j = 0; j < plan_.joins.size(); ++j) join(LedgerPhase::join_forward, j);
+    if (stage_.actions.empty()) {
+      for (Index m = 0; m < plan_.micros; ++m)
+        action({ActionKind::forward, 0, int(m)}), action({ActionKind::backward, 0, int(m)});
+    } else {
+      const std::vector<Action>& actions = stage_.actions;
+      for (std::size_t i = 0, end; i < actions.size(); i = end) {
+        for (end = i + 1; is_message(actions[i].kind) && end < actions.size() && is_message(actions[end].kind);) ++end;
+        for (const bool sends : {true, false})  // messages side by side are one exchange, sends first
+          for (std::size_t j = i; j < end; ++j)
+            if (sends == !is_receive(actions[j].kind)) action(actions[j]);
+      }
+    }
+    end();
+  }
+
+  // What an action of a schedule says to others.
+  constexpr void action(const Action& action) {
+    if (action.chunk < 0) return;
+    const ChunkData& chunk = plan_.chunks[std::size_t(action.chunk)];
+    const bool gathers = strategy_.shards_parameters(), scatters = strategy_.shards_gradients();
+    switch (action.kind) {
+      case ActionKind::send_forward: return message(Operation::send, action.chunk + 1, action, false, action.chunk + 1);
+      case ActionKind::receive_forward: return message(Operation::receive, action.chunk, action, false, action.chunk - 1);
+      case ActionKind::send_backward: return message(Operation::send, action.chunk, action, true, action.chunk - 1);
+      case ActionKind::receive_backward: return message(Operation::receive, action.chunk + 1, action, true, action.chunk + 1);
+      case ActionKind::forward:
+        for (Index u = chunk.first_unit; gathers && u < chunk.end_unit; ++u) unit(LedgerPhase::gather, u);
+        return;
+      case ActionKind::backward:
+      case ActionKind::backward_input:
+        if (gathers) unit(LedgerPhase::gather, chunk.end_unit - 1);
+        for (Index u = chunk.end_unit; u-- > chunk.first_unit;) {
+          if (gathers && u > chunk.first_unit) unit(LedgerPhase::gather, u - 1);
+          if (scatters && action.kind == ActionKind::backward) unit(LedgerPhase::scatter, u);
+        }
+        return;
+      case ActionKind::backward_weight:
+        for (Index u = chunk.end_unit; scatters && u-- > chunk.first_unit;) unit(LedgerPhase::scatter, u);
+        return;
+      default: return;
+    }
+  }
+
+ private:
+  constexpr void put(LedgerPhase phase, Index number, CallRecord call, GroupKind group, int micro = -1) {
+    visit_(LedgerEntry{phase, number, call, group, micro});
+  }
+  static constexpr CallRecord all_reduce(ElementType type, Index count, Index tag) {
+    return {.operation = Operation::all_reduce, .type = type, .reduction = Reduction::sum, .count = count, .tag = tag};
+  }
+  constexpr bool has_data() const { return strategy_.data() > 1; }
+
+  constexpr void message(Operation operation, int tensor_of, const Action& action, bool gradient, int other) {
+    put(LedgerPhase::message, action.chunk,
+        {.operation = operation,
+         .type = plan_.training.type,
+         .peer = plan_.chunks[std::size_t(other)].stage,
+         .count = plan_.rows * chunk_input(plan_, tensor_of).elems(),
+         .tag = message_tag(plan_, tensor_of, action.micro, gradient)},
+        GroupKind::pipe, action.micro);
+  }
+
+  // A unit's whole parameters are gathered, or its gradients are divided. Units that others use are treated once a step.
+  constexpr void unit(LedgerPhase phase, Index u) {
+    if (!plan_.is_shared(u)) sharded(phase, u, plan_.units[std::size_t(u)].parameter_elems);
+  }
+  constexpr void sharded(LedgerPhase phase, Index u, Index elems) {
+    if (elems == 0) return;
+    const bool scatter = phase == LedgerPhase::scatter;
+    put(phase, u,
+        {.operation = scatter ? Operation::reduce_scatter : Operation::all_gather,
+         .type = plan_.training.type,
+         .reduction = Reduction::sum,
+         .count = elems / strategy_.shards(),
+         .tag = u + 1},
+        GroupKind::shard);
+  }
+  // Units and guests of a stage, in the order of its arena.
+  template <class Function>
+  constexpr void for_each_block(Function&& function) const {
+    for (int c : stage_.chunks)
+      for (Index u = plan_.chunks[std::size_t(c)].first_unit; u < plan_.chunks[std::size_t(c)].end_unit; ++u)
+        function(u, plan_.units[std::size_t(u)].parameter_elems, plan_.is_shared(u));
+    for (const GuestData& guest : stage_.guests) function(guest.unit, guest.elems, true);
+  }
+
+  constexpr void join(LedgerPhase phase, std::size_t number) {
+    if (!has_data()) return;
+    const Index elems = plan_.graph.leaves[std::size_t(plan_.joins[number].leaf)].facts.join_elems + 1;  // and the rows
+    put(phase, Index(number), all_reduce(ElementType::f64, elems, Index(number)), GroupKind::data);
+  }
+
+  constexpr void end() {
+    const Shard sharding = strategy_.sharding();
+    std::size_t next = 0;
+    const auto buckets_from = [&](Index first_complete) {
+      for (; has_data() && next < stage_.buckets.size() && stage_.buckets[next].first >= first_complete; ++next)
+        put(LedgerPhase::bucket, Index(next), all_reduce(plan_.training.type, stage_.buckets[next].elems, Index(next)), GroupKind::data);
+    };
+    for (std::size_t j = plan_.joins.size(); j-- > 0;) {
+      const JoinSite& site = plan_.joins[j];
+      const FrameSite& frame = plan_.graph.frames[std::size_t(site.frame)];
+      const std::size_t following = std::size_t(frame.first_op + site.op + 1);
+      if (strategy_.overlap && sharding == Shard::none)
+        buckets_from(plan_.units[std::size_t(site.unit)].first_parameter_elem +
+                     (site.op + 1 < frame.num_ops ? plan_.watermarks[following] : frame.parameter_elems));
+      join(LedgerPhase::join_backward, j);
+    }
+    if (sharding == Shard::none) {
+      for (; has_data() && next < stage_.buckets.size(); ++next)
+        put(LedgerPhase::bucket, Index(next), all_reduce(plan_.training.type, stage_.buckets[next].elems, Index(next)), GroupKind::data);
+    } else {
+      for_each_block([&](Index u, Index elems, bool resident) {
+        if (sharding == Shard::optimizer || resident) sharded(LedgerPhase::scatter, u, elems);
+      });
+      if (strategy_.replicas() > 1)
+        for_each_block([&](Index u, Index elems, bool) {
+          if (elems > 0)
+            put(LedgerPhase::bucket, u, all_reduce(plan_.training.type, elems / strategy_.shards(), u + 1), GroupKind::replica);
+        });
+    }
+    for (std::size_t t = 0; t < plan_.ties.size(); ++t)
+      if (plan_.ties[t].contains(number_))
+        put(LedgerPhase::tie, Index(t),
+            all_reduce(plan_.training.type, plan_.units[std::size_t(plan_.ties[t].unit)].parameter_elems / strategy_.shards(), Index(t)),
+            GroupKind::tie);
+    if (strategy_.ranks > 1) put(LedgerPhase::control, 0, all_reduce(ElementType::f64, plan_.control_elems, 0), GroupKind::world);
+    if (sharding == Shard::optimizer || sharding == Shard::gradients)
+      for_each_block([&](Index u, Index elems, bool) { sharded(LedgerPhase::publish, u, elems); });
+    if (sharding == Shard::parameters)
+      for_each_block([&](Index u, Index elems, bool resident) {
+        if (resident) sharded(LedgerPhase::publish, u, elems);
+      });
+  }
+
+  const PlanData& plan_;
+  const StrategyData& strategy_;
+  int number_;
+  const StageData& stage_;
+  Visit& visit_;
+};
+
+// Calls visit(entry) for every call of a rank of a stage, in order.
+template <class Visit>
+constexpr void for_each_call(const PlanData& plan, int stage, Visit&& visit) {
+  LedgerWalk<std::remove_reference_t<Visit>>(plan, stage, visit).step();
+}
+
+constexpr std::vector<LedgerEntry> ledger_of(const PlanData& plan, int stage = 0) {
+  std::vector<LedgerEntry> out;
+  for_each_call(plan, stage, [&](const LedgerEntry& entry) { out.push_back(entry); });
+  return out;
+}
+
+// What a rank says to others in a step. Bytes are payload: each element once a call, whatever the algorithm sends; of a message, what is
+// sent (what is received counts at the sender); of a gather or scatter, what a rank keeps.
+struct LedgerTotals {
+  Index calls = 0, bytes = 0, control_calls = 0, control_bytes = 0;
+
+  constexpr Index calls_per_step() const { return calls; }
+  constexpr Index bytes_per_step() const { return bytes; }
+  bool operator==(const LedgerTotals&) const = default;
+};
+
+constexpr void add_entry(LedgerTotals& totals, const LedgerEntry& entry) {
+  const Index bytes = entry.call.operation == Operation::receive ? 0 : entry.call.count * bytes_of(entry.call.type);
+  if (entry.phase == LedgerPhase::control)
+    ++totals.control_calls, totals.control_bytes += bytes;
+  else
+    ++totals.calls, totals.bytes += bytes;
+}
+
+// Of all groups, or of one.
+constexpr LedgerTotals totals(const PlanData& plan, int stage = 0) {
+  LedgerTotals out;
+  if (plan.stages.empty()) return out;
+  for_each_call(plan, stage, [&](const LedgerEntry& entry) { add_entry(out, entry); });
+  return out;
+}
+constexpr LedgerTotals totals(const PlanData& plan, int stage, GroupKind group) {
+  LedgerTotals out;
+  if (plan.stages.empty()) return out;
+  for_each_call(plan, stage, [&](const LedgerEntry& entry) {
+    if (entry.group == group) add_entry(out, entry);
+  });
+  return out;
+}
+
+}  // namespace weft

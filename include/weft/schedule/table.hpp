@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// A schedule as a table: one row of actions a stage. And what a type of schedule is.
+//
+//   struct MySchedule {
+//     static constexpr const char* name = "mine";
+//     static constexpr int version = 1;
+//     static constexpr weft::ScheduleTable table(weft::ScheduleShape shape);   // compute actions only: messages are added
+//     static constexpr bool interleaves = true;   // optional: takes Pipeline::chunks; without it a stage has one chunk
+//     static constexpr int chunks = 2;            // optional: always so many
+//   };
+#pragma once
+
+#include <concepts>
+#include <vector>
+
+#include "weft/base/constexpr_vector.hpp"
+#include "weft/schedule/action.hpp"
+
+namespace weft {
+
+struct ScheduleShape {
+  int stages = 1;            // ranks along the pipeline
+  int chunks_per_stage = 1;  //
+  int micros = 1;            // micro-batches a step
+  constexpr int num_chunks() const { return stages * chunks_per_stage; }
+  bool operator==(const ScheduleShape&) const = default;
+};
+
+struct ScheduleTable {
+  ScheduleShape shape{};
+  std::vector<int> stage_of_chunk{};
+  std::vector<std::vector<Action>> rows{};
+
+  constexpr bool has_messages() const {
+    for (const std::vector<Action>& row : rows)
+      for (const Action& action : row)
+        if (is_message(action.kind)) return true;
+    return false;
+  }
+};
+
+// Chunk c on stage c mod p: the next pass begins where the last one ended.
+constexpr ScheduleTable empty_table(ScheduleShape shape) {
+  ScheduleTable table{shape, {}, std::vector<std::vector<Action>>(std::size_t(shape.stages))};
+  for (int c = 0; c < shape.num_chunks(); ++c) table.stage_of_chunk.push_back(c % shape.stages);
+  return table;
+}
+
+template <class S>
+concept PipelineSchedule = requires(ScheduleShape shape) {
+  { S::name } -> std::convertible_to<const char*>;
+  { S::version } -> std::convertible_to<int>;
+  { S::table(shape) } -> std::same_as<ScheduleTable>;
+};
+
+template <PipelineSchedule Schedule>
+constexpr Index chunks_per_stage(Index wanted) {
+  if constexpr (requires { Schedule::chunks; })
+    return Schedule::chunks;
+  else if constexpr (requires { Schedule::interleaves; })
+    return Schedule::interleaves ? wanted : 1;
+  else
+    return 1;
+}
+
+template <PipelineSchedule Schedule>
+constexpr ScheduleTable schedule_table(ScheduleShape shape) {
+  return Schedule::table(shape);
+}
+
+}  // namespace weft

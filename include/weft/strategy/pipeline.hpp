@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "weft/base/fixed_vector.hpp"
+#include "weft/layout/mesh.hpp"
+#include "weft/schedule/one_forward_one_backward.hpp"
+
+namespace weft {
+
+// Chunks whose first units a user may fix.
+inline constexpr int max_fixed_chunks = 64;
+
+// The first unit (top-level node, or repetition of a Repeat) of every chunk after the first.
+using ChunkStarts = FixedVector<Index, max_fixed_chunks>;
+
+template <class... Starts>
+constexpr ChunkStarts chunk_starts(Starts... starts) {
+  ChunkStarts out;
+  out.push(0);
+  (out.push(Index(starts)), ...);
+  return out;
+}
+
+// The model's units are divided, in order, among the ranks; micro-batches follow each other through them.
+// Communication of a micro-batch: at each border the activations of one tensor forward, its gradient backward.
+template <class ScheduleType = schedule::OneForwardOneBackward>
+struct Pipeline {
+  static constexpr const char* name = "pipe";
+  static constexpr Role role = Role::layers;
+  using Schedule = ScheduleType;
+
+  Index stages = 1;
+  Index chunks = 1;           // of a stage, for schedules that interleave
+  ChunkStarts chunk_starts{};  // empty: chosen so that the most expensive chunk is as cheap as can be
+
+  constexpr Index size() const { return stages; }
+  bool operator==(const Pipeline&) const = default;
+};
+
+}  // namespace weft
