@@ -42,6 +42,7 @@ struct Attention {
     LayerFacts facts;
     facts.saved.push({.elems_per_row = options.heads});  // log Σ exp of the scores
     facts.needs_input = facts.needs_output = true;
+    facts.recomputes_alone = true;
     facts.cache_elems_per_row = 2 * options.key_value_width();
     facts.forward_flops_per_row = (options.causal ? 2.0 : 4.0) * double(sequence) * double(options.query_width());
     facts.backward_flops_per_row = 2.5 * facts.forward_flops_per_row;

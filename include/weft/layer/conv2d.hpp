@@ -46,6 +46,7 @@ struct Conv2d {
     facts.parameters.push(
         parameter("weight", ParameterKind::weight, uniform_by_fan_in(fan_in), K, C / options.groups, options.kernel, options.kernel));
     if (options.bias) facts.parameters.push(parameter("bias", ParameterKind::bias, uniform_by_fan_in(fan_in), K));
+    facts.splits_backward = true;
     facts.needs_input = true;
     facts.forward_flops_per_row = 2.0 * double(output(in).elems()) * double(fan_in);
     facts.backward_flops_per_row = 2.0 * facts.forward_flops_per_row;
@@ -59,11 +60,19 @@ struct Conv2d {
   }
   template <class Context>
   static void backward(Context& context) {
-    context.kernels().conv2d_backward_weight(context.rows(), sizes(Context::in), context.input(), context.output_gradient(),
-                                             context.gradient(0), context.gradient_if(options.bias, 1), context.scratch());
+    backward_weight(context);
+    backward_input(context);
+  }
+  template <class Context>
+  static void backward_input(Context& context) {
     if (context.input_gradient())
       context.kernels().conv2d_backward_input(context.rows(), sizes(Context::in), context.output_gradient(), context.parameter(0),
                                               context.input_gradient(), context.scratch());
+  }
+  template <class Context>
+  static void backward_weight(Context& context) {
+    context.kernels().conv2d_backward_weight(context.rows(), sizes(Context::in), context.input(), context.output_gradient(),
+                                             context.gradient(0), context.gradient_if(options.bias, 1), context.scratch());
   }
 };
 

@@ -8,6 +8,8 @@
 //   template <class Context> static void forward(Context&);             see op/leaf_context.hpp for what a context offers
 //   template <class Context> static void backward(Context&);
 // Options that make no sense: `static constexpr bool valid`, and `static constexpr bool explain()` with a static_assert for every rule.
+// A layer whose facts split backward also has backward_input(Context&), the gradient of the input, and backward_weight(Context&), those of
+// the parameters: together what backward does. The second gets input and output gradient, and runs after the first.
 // A layer whose facts join micro-batches also has statistics(Context&), joined(Context&), backward_statistics(Context&).
 // And, where it has only one fitting input, `static constexpr Features input` (used in messages, and as the model's input when it is
 // first).
@@ -75,6 +77,8 @@ struct LayerFacts {
   bool adds_residual = false;                      // forward can add context.residual() to its result
   bool adds_input_gradient = false;                // backward can add to dx (context.accumulates())
   bool passes = false;                             // output is the input, in other features: no work, no copy
+  bool splits_backward = false;                    // backward_input, and backward_weight which may come later
+  bool recomputes_alone = false;                   // cheap to make again for the memory that it needs: see Recompute::selective
   bool reports_touched = false;                    // which parameters took part depends on the data: the layer calls context.touch(i)
   Index join_elems = 0;  // > 0: micro-batches join here: so many doubles are summed over the global batch, forward and again backward
   Index step_elems = 0;  // elements that live for a step, shared by its micro-batches (what was computed from the joined sums)

@@ -30,6 +30,7 @@ struct Linear {
     LayerFacts facts;
     facts.parameters.push(parameter("weight", ParameterKind::weight, uniform_by_fan_in(C), K, C));
     if (bias == Bias::yes) facts.parameters.push(parameter("bias", ParameterKind::bias, uniform_by_fan_in(C), K));
+    facts.splits_backward = true;
     facts.needs_input = true;
     facts.adds_residual = true;
     facts.adds_input_gradient = true;
@@ -46,11 +47,21 @@ struct Linear {
 
   template <class Context>
   static void backward(Context& context) {
-    context.kernels().linear_backward_weight(context.rows(), C, K, context.input(), context.output_gradient(), context.gradient(0),
-                                             context.gradient_if(bias == Bias::yes, 1), context.scratch());
+    backward_weight(context);
+    backward_input(context);
+  }
+
+  template <class Context>
+  static void backward_input(Context& context) {
     if (context.input_gradient())
       context.kernels().linear_backward_input(context.rows(), C, K, context.output_gradient(), context.parameter(0),
                                               context.input_gradient(), context.accumulates(), context.scratch());
+  }
+
+  template <class Context>
+  static void backward_weight(Context& context) {
+    context.kernels().linear_backward_weight(context.rows(), C, K, context.input(), context.output_gradient(), context.gradient(0),
+                                             context.gradient_if(bias == Bias::yes, 1), context.scratch());
   }
 };
 

@@ -46,6 +46,7 @@ template <class Real>
 struct LeafFunctions {
   using Function = void (*)(LeafCall<Real>&);
   Function forward = nullptr, backward = nullptr;
+  Function backward_input = nullptr, backward_weight = nullptr;  // of layers that split backward; else backward is the first part
   Function statistics = nullptr, joined = nullptr, backward_statistics = nullptr;
 };
 

@@ -22,6 +22,16 @@ constexpr LeafFunctions<Real> leaf_functions() {
     Context context(call);
     L::backward(context);
   };
+  if constexpr (requires(Context & context) { L::backward_weight(context); }) {
+    out.backward_input = [](Call& call) {
+      Context context(call);
+      L::backward_input(context);
+    };
+    out.backward_weight = [](Call& call) {
+      Context context(call);
+      L::backward_weight(context);
+    };
+  }
   if constexpr (requires(Context & context) { L::statistics(context); }) {
     out.statistics = [](Call& call) {
       Context context(call);

@@ -49,11 +49,11 @@ constexpr std::vector<int> places_in_time(const std::vector<Action>& row) {
 }
 
 // What a stage holds of a chunk: activations from forward on, what came in from the chunk before, the gradient that comes back; all until
-// backward has ended.
+// backward has ended. weights: gradients that the weight part needs, from the input part (or from the loss) on.
 struct ChunkLifetimes {
-  Lifetimes activations, inputs, gradients;
+  Lifetimes activations, inputs, gradients, weights;
 
-  constexpr ChunkLifetimes(const std::vector<Action>& row, int chunk, int micros) : activations(micros), inputs(micros), gradients(micros) {
+  constexpr ChunkLifetimes(const std::vector<Action>& row, int chunk, bool has_loss, int micros) : activations(micros), inputs(micros), gradients(micros), weights(micros) {
     const std::vector<int> places = places_in_time(row);
     for (std::size_t i = 0; i < row.size(); ++i) {
       const auto [kind, c, m] = row[i];
@@ -64,6 +64,7 @@ struct ChunkLifetimes {
       if (backward && kind != ActionKind::backward_weight && c == chunk + 1) gradients.touch(m, place);
       if (c != chunk || m < 0) continue;
       if (kind == ActionKind::forward || kind == ActionKind::send_forward || backward) activations.touch(m, place);
+      if ((kind == ActionKind::forward && has_loss) || backward) weights.touch(m, place);
       if (kind == ActionKind::receive_forward || kind == ActionKind::forward || backward) inputs.touch(m, place);
       if (kind == ActionKind::receive_backward || kind == ActionKind::send_backward || backward) gradients.touch(m, place);
     }

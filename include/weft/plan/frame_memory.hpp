@@ -1,29 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the tensors of a frame live: by lifetime, from the order of its operations. One pass for values, one for gradients.
 //
-// What backward needs again is kept in the frame's *slot* (one a repetition and micro-batch in flight). What is used within a pass only
-// shares the *workspace*. What passes from one frame to the next without being kept alternates between two *boundary* buffers.
+// What backward needs again is kept in the frame's *slot* (one a repetition and micro-batch in flight). Where backward is split, gradients
+// that its weight part needs are kept in a *weight slot*. What is recomputed before backward lies in the *live* area, one for all. What is
+// used within a pass only shares the *workspace*. What passes from one frame to the next without being kept alternates between two *boundary* buffers.
 #pragma once
 
 #include "weft/base/constexpr_vector.hpp"
 #include "weft/graph/graph_data.hpp"
+#include "weft/strategy/recompute.hpp"
 
 namespace weft {
 
-enum class Storage : char { none, slot, workspace, boundary, boundary_input };  // boundary: on the output side of the frame
+enum class Storage : char { none, slot, weight_slot, live, workspace, boundary, boundary_input };  // boundary: on the output side of the frame
 
 struct Place {
   Storage storage = Storage::none;
   Index offset = 0;  // bytes
 };
 
+// Forward ops to run again before the backward op `before`.
+struct Rerun {
+  int before = 0, first = 0, last = 0;
+};
+
 struct FrameMemory {
   std::vector<Place> values{}, gradients{};         // by tensor of the frame; tensor 0's value is the output of the unit before
   std::vector<Place> gradient_parts{};              // by op: where a layer that cannot add its input gradient puts it before it is added
-  std::vector<Index> saved{};                       // by leaf of the frame, then by saved tensor (4 each): bytes into the slot
+  std::vector<Place> saved{};                       // by leaf of the frame, then by saved tensor (4 each)
+  std::vector<Rerun> reruns{};                      // in backward's order
   std::vector<char> copies_second{};                // by op: the gradient of `second` is copied or added, not shared
   std::vector<char> first_input{}, first_second{};  // by op: nothing was written yet to the gradient of input, of second
-  Index slot_bytes = 0, forward_workspace_bytes = 0, backward_workspace_bytes = 0, boundary_bytes = 0;
+  Index slot_bytes = 0, weight_slot_bytes = 0, live_bytes = 0, forward_workspace_bytes = 0, backward_workspace_bytes = 0, boundary_bytes = 0;
   bool flips = true;                                       // the input's gradient is not the memory of the output's
   bool output_kept = false, output_gradient_kept = false;  // in the slot; else a boundary buffer
   Index output_value_offset = 0, output_gradient_offset = 0;
@@ -32,7 +40,9 @@ struct FrameMemory {
 struct MemoryFacts {
   Index rows = 0;  // capacity of a micro-batch
   Index real_bytes = 4;
-  bool wide = false;  // several micro-batches are in flight between joins
+  bool wide = false;            // several micro-batches are in flight between joins
+  bool split_backward = false;  // the weight part of backward comes later
+  Recompute recompute = Recompute::none;
 };
 
 constexpr Index tensor_bytes(Features features, const MemoryFacts& facts) {
@@ -83,7 +93,7 @@ class FrameLifetimes {
  public:
   constexpr FrameLifetimes(const GraphData& graph, int frame_index) : graph_(&graph), frame_(graph.frames[std::size_t(frame_index)]) {
     const Index n = frame_.num_tensors;
-    producer = filled(n, -1), last_use = filled(n, -1), num_uses = filled(n, 0), kept = filled(n, char(0));
+    producer = filled(n, -1), last_use = filled(n, -1), num_uses = filled(n, 0), kept = filled(n, char(0)), weighs = kept;
     for (int i = 0; i < frame_.num_ops; ++i) {
       const OpSite& site = op(i);
       if (site.kind != OpKind::place || producer[std::size_t(site.output)] < 0) producer[std::size_t(site.output)] = i;
@@ -93,6 +103,7 @@ class FrameLifetimes {
       if (site.kind == OpKind::leaf) {
         if (leaf(i).facts.needs_input) kept[std::size_t(site.input)] = 1;
         if (leaf(i).facts.needs_output) kept[std::size_t(site.output)] = 1;
+        if (leaf(i).facts.splits_backward) weighs[std::size_t(site.output)] = 1;
         if (leaf(i).facts.join_elems > 0) joins.push_back(i);
       }
     }
@@ -118,6 +129,7 @@ class FrameLifetimes {
 
   std::vector<int> producer{}, last_use{}, num_uses{}, joins{};
   std::vector<char> kept{};
+  std::vector<char> weighs{};  // the gradient of this tensor is needed by the weight part of backward
 
  private:
   constexpr void use(int tensor, int i) { last_use[std::size_t(tensor)] = i, ++num_uses[std::size_t(tensor)]; }

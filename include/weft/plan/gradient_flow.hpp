@@ -32,7 +32,7 @@ struct GradientFlow {
   struct Group {
     int from = -1, to = 1 << 30;  // first write and last read, as ops: backward runs from large to small
     Index bytes = 0;
-    bool input = false, output = false, crosses = false;
+    bool input = false, output = false, crosses = false, weighs = false;
   };
 
   TensorGroups groups{0};
@@ -116,7 +116,9 @@ class GradientFlowBuilder {
   // Whether another tensor of the group is written by op i or before it (in backward's order), and read by op i or after it.
   constexpr bool read_later(int group, int modified, int i) const {
     for (int t = 0; t < num_tensors_; ++t) {
-      if (t == modified || flow_.groups.of(t) != group || flow_.first[std::size_t(t)] < i || life_.producer[std::size_t(t)] > i) continue;
+      if (t == modified || flow_.groups.of(t) != group || flow_.first[std::size_t(t)] < i) continue;
+      if (facts_.split_backward && life_.weighs[std::size_t(t)]) return true;  // when all of this has passed
+      if (life_.producer[std::size_t(t)] > i) continue;
       if (transforms_[std::size_t(i)] && t == life_.op(i).output) continue;  // read element by element as it is overwritten
       return true;
     }
@@ -133,6 +135,7 @@ class GradientFlowBuilder {
       group.to = life_.producer[std::size_t(t)] < group.to ? life_.producer[std::size_t(t)] : group.to;
       group.bytes = bytes > group.bytes ? bytes : group.bytes;
       group.input |= t == 0, group.output |= t == output_;
+      group.weighs |= facts_.split_backward && life_.weighs[std::size_t(t)];
     }
     for (GradientFlow::Group& group : flow_.all) group.crosses = group.from >= 0 && life_.crosses_backward(group.from, group.to);
   }

@@ -87,7 +87,7 @@ class LedgerWalk {
         if (gathers) unit(LedgerPhase::gather, chunk.end_unit - 1);
         for (Index u = chunk.end_unit; u-- > chunk.first_unit;) {
           if (gathers && u > chunk.first_unit) unit(LedgerPhase::gather, u - 1);
-          if (scatters && action.kind == ActionKind::backward) unit(LedgerPhase::scatter, u);
+          if (scatters) unit(LedgerPhase::scatter, u);
         }
         return;
       case ActionKind::backward_weight:

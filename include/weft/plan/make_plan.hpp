@@ -40,6 +40,7 @@ constexpr PlanFault find_fault(const GraphData& graph, const StrategyData& strat
   if (!starts_fit(strategy, num_chunks, graph.num_units))
     return {.rule = PlanRule::stages_fixed, .found = strategy.chunk_starts.size(), .wanted = num_chunks, .other = graph.num_units};
   if (graph.joins() && strategy.stages() > 1) return {.rule = PlanRule::pipeline_joins, .found = strategy.stages()};
+  if (graph.joins() && strategy.recompute != Recompute::none) return {.rule = PlanRule::recompute_joins};
   if (graph.joins() && strategy.shards_gradients()) return {.rule = PlanRule::shard_joins, .found = strategy.shards()};
   if (graph.longest_sequence > 0 && batch.sequence > graph.longest_sequence)
     return {.rule = PlanRule::sequence_fits, .found = batch.sequence, .wanted = graph.longest_sequence};
@@ -102,6 +103,13 @@ constexpr PlanFault place_schedule(PlanData& plan) {
   return {};
 }
 
+constexpr bool splits_backward(const PlanData& plan) {
+  for (const StageData& stage : plan.stages)
+    for (const Action& action : stage.actions)
+      if (action.kind == ActionKind::backward_weight) return true;
+  return false;
+}
+
 // Places of activations and messages in the arenas of a stage.
 constexpr void place_micro_batches(PlanData& plan, int stage_number) {
   StageData& stage = plan.stages[std::size_t(stage_number)];
@@ -110,19 +118,22 @@ constexpr void place_micro_batches(PlanData& plan, int stage_number) {
   const bool streams = plan.streams();
   for (int c : stage.chunks) {
     ChunkData& chunk = plan.chunks[std::size_t(c)];
-    for (Index u = chunk.first_unit; u < chunk.end_unit; ++u)
+    const bool last = c + 1 == int(plan.chunks.size());
+    for (Index u = chunk.first_unit; u < chunk.end_unit; ++u) {
+      chunk.weight_slot_bytes += plan.activations.frames[std::size_t(plan.units[std::size_t(u)].frame)].weight_slot_bytes;
       chunk.slot_bytes += plan.activations.frames[std::size_t(plan.units[std::size_t(u)].frame)].slot_bytes;
+    }
     chunk.depth = plan.depth;
     if (streams) {
-      const ChunkLifetimes lifetimes(stage.actions, c, int(plan.micros));
+      const ChunkLifetimes lifetimes(stage.actions, c, last, int(plan.micros));
       chunk.depth = lifetimes.activations.depth(), chunk.input_depth = lifetimes.inputs.depth();
-      chunk.gradient_depth = lifetimes.gradients.depth();
+      chunk.gradient_depth = lifetimes.gradients.depth(), chunk.weight_depth = lifetimes.weights.depth();
     }
     chunk.first_slot_byte = slots, slots += chunk.depth * chunk.slot_bytes;
-    const bool last = c + 1 == int(plan.chunks.size());
+    chunk.first_weight_slot_byte = slots, slots += chunk.weight_depth * chunk.weight_slot_bytes;
     if (c > 0) chunk.input_bytes = tensor_bytes(chunk_input(plan, c), {.rows = plan.rows, .real_bytes = real});
     if (!last) chunk.gradient_bytes = tensor_bytes(chunk_input(plan, c + 1), {.rows = plan.rows, .real_bytes = real});
-    if (last && !loss_in_place(stage, c)) {
+    if (last && !plan.activations.frames.back().output_gradient_kept && !loss_in_place(stage, c)) {
       chunk.gradient_bytes = tensor_bytes(plan.graph.output, {.rows = plan.rows, .real_bytes = real});
       chunk.gradient_depth = chunk.depth;  // written by the loss, right after forward
     }
@@ -150,6 +161,7 @@ constexpr Memory make_memory(const PlanData& plan, int stage_number, const Execu
   out.buffers = aligned(stage.buffer_elems * real);
   out.boundaries = 2 * plan.activations.boundary_bytes;
   out.workspace = plan.activations.workspace_bytes;
+  out.live = plan.activations.live_bytes;
   const bool first = plan.chunks.front().stage == stage_number, last = plan.chunks.back().stage == stage_number;
   out.inputs = (first ? stage.input_depth : 1) * io(plan.graph.input) + (last ? stage.input_depth : 1) * io(plan.training.target);
   for (const JoinSite& join : plan.joins) {
@@ -161,7 +173,7 @@ constexpr Memory make_memory(const PlanData& plan, int stage_number, const Execu
   return out;
 }
 
-constexpr PlanData make_plan(GraphData graph, const StrategyData& strategy, const Batch& batch, const TrainingData& training,
+constexpr PlanData make_plan_as_said(GraphData graph, const StrategyData& strategy, const Batch& batch, const TrainingData& training,
                              const Budget& budget = {}, const ExecutorFacts& executor = {}) {
   PlanData plan;
   plan.fault = find_fault(graph, strategy, batch, training);
@@ -174,12 +186,16 @@ constexpr PlanData make_plan(GraphData graph, const StrategyData& strategy, cons
   for (const LeafSite& leaf : graph.leaves)
     if (leaf.facts.reports_touched) plan.control_elems += leaf.facts.parameters.size() * graph.frames[std::size_t(leaf.frame)].count;
   while (plan.nominal < double(batch.global) * double(batch.sequence) * double(training.counts_per_row)) plan.nominal *= 2;
-  plan.activations = place_activations(graph, {plan.rows, bytes_of(training.type), plan.depth > 1});
   plan.joins = find_joins(graph);
   plan.watermarks = gradient_watermarks(graph);
   plan.units = make_units(graph, strategy.shards());
   plan.fault = place_schedule(plan);
   if (plan.fault.rule != PlanRule::none) return plan;
+  const bool splits = splits_backward(plan);
+  if (strategy.recompute != Recompute::none && splits)
+    plan.fault = {.rule = PlanRule::recompute_splits, .found = strategy.stages()};
+  if (plan.fault.rule != PlanRule::none) return plan;
+  plan.activations = place_activations(graph, {plan.rows, bytes_of(training.type), plan.depth > 1, splits, strategy.recompute});
   for (int s = 0; s < int(plan.stages.size()); ++s) place_parameters(plan, s);
   place_ties(plan);
   for (int s = 0; s < int(plan.stages.size()); ++s) {
@@ -197,12 +213,23 @@ constexpr PlanData make_plan(GraphData graph, const StrategyData& strategy, cons
   return plan;
 }
 
+// The plan; where the strategy leaves it to the planner (Activations::fit), with as little recomputed as the budget allows.
+constexpr PlanData make_plan(const GraphData& graph, StrategyData strategy, const Batch& batch, const TrainingData& training,
+                             const Budget& budget = {}, const ExecutorFacts& executor = {}) {
+  PlanData plan = make_plan_as_said(graph, strategy, batch, training, budget, executor);
+  while (strategy.fits_recompute && plan.fault.rule == PlanRule::over_budget && strategy.recompute != Recompute::full) {
+    strategy.recompute = Recompute(int(strategy.recompute) + 1);
+    plan = make_plan_as_said(graph, strategy, batch, training, budget, executor);
+  }
+  return plan;
+}
+
 // Equal for plans that train the same model in the same way on the same bytes; a static plan and one made at start-up are compared by it.
 constexpr std::uint64_t fingerprint(const PlanData& plan) {
   Fingerprint print;
   print.add(plan.strategy.ranks).add(plan.strategy.bucket_bytes).add(plan.strategy.overlap);
   for (int i = 0; i < plan.strategy.axes.size(); ++i) print.add(Index(plan.strategy.axes[i].role)).add(plan.strategy.axes[i].extent);
-  print.add(Index(plan.strategy.sharding())).add(plan.strategy.shards());
+  print.add(Index(plan.strategy.sharding())).add(plan.strategy.shards()).add(Index(plan.strategy.recompute));
   print.add(plan.strategy.schedule_name).add(plan.strategy.schedule_version).add(plan.micros);
   for (const ChunkData& chunk : plan.chunks) print.add(chunk.stage).add(chunk.first_unit).add(chunk.end_unit).add(chunk.depth);
   print.add(plan.batch.global).add(plan.batch.micro).add(plan.batch.sequence);

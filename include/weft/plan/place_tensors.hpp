@@ -6,12 +6,16 @@
 
 namespace weft {
 
+// What is made again of a frame: blocks only, that is, what is repeated.
+constexpr Recompute recompute_of(const FrameSite& frame, const MemoryFacts& facts) { return frame.count > 1 ? facts.recompute : Recompute::none; }
+
 // Slot, workspace and boundary places of values. `output_kept`: the next frame needs this frame's output in backward, or holds it over a
 // join.
 constexpr void place_values(const GraphData& graph, int frame_index, const MemoryFacts& facts, bool output_kept, FrameMemory& out) {
   const FrameSite& frame = graph.frames[std::size_t(frame_index)];
   FrameLifetimes life(graph, frame_index);
   const int n = frame.num_tensors;
+  const Recompute recompute = recompute_of(frame, facts);
   if (output_kept) life.kept[std::size_t(frame.output)] = 1;
   TensorGroups groups(n);
   for (int i = 0; i < frame.num_ops; ++i) {
@@ -20,10 +24,19 @@ constexpr void place_values(const GraphData& graph, int frame_index, const Memor
     const std::size_t in = std::size_t(op.input);
     if (op.input != 0 && !life.kept[in] && life.num_uses[in] == 1) groups.join(op.input, op.output);
   }
+  std::vector<int> group_size = filled(n, 0);
+  for (int t = 0; t < n; ++t) ++group_size[std::size_t(groups.of(t))];
+  // Whether what a leaf makes and keeps is made again. Alone only where nothing is written over it.
+  const auto is_live = [&](int leaf) {
+    if (recompute != Recompute::selective) return recompute == Recompute::full;
+    const LeafSite& site = graph.leaves[std::size_t(frame.first_leaf + leaf)];
+    const int output = graph.ops[std::size_t(site.op)].output;
+    return site.facts.recomputes_alone && output != frame.output && group_size[std::size_t(groups.of(output))] == 1;
+  };
   struct Group {
     int from = 1 << 30, to = -1;
     Index bytes = 0;
-    bool kept = false, output = false;
+    bool kept = false, output = false, live = true;
   };
   std::vector<Group> all = filled(n, Group{});
   for (int t = 1; t < n; ++t) {
@@ -34,13 +47,18 @@ constexpr void place_values(const GraphData& graph, int frame_index, const Memor
     group.bytes = tensor_bytes(life.features(t), facts) > group.bytes ? tensor_bytes(life.features(t), facts) : group.bytes;
     group.kept |= life.kept[at] != 0;
     group.output |= t == frame.output;
+    const OpSite& maker = life.op(life.producer[at]);
+    group.live &= recompute != Recompute::none && (maker.kind == OpKind::leaf ? is_live(maker.leaf - frame.first_leaf) : recompute == Recompute::full);
   }
   out.values = filled(n, Place{});
   IntervalPacker workspace;
   for (int t = 1; t < n; ++t) {
     if (groups.of(t) != t) continue;
     const Group& group = all[std::size_t(t)];
-    if (group.kept || (facts.wide && life.crosses_forward(group.from, group.to))) {
+    if (group.kept && group.live && !(group.output && output_kept)) {
+      out.values[std::size_t(t)] = {Storage::live, out.live_bytes};
+      out.live_bytes += group.bytes;
+    } else if (group.kept || (facts.wide && life.crosses_forward(group.from, group.to))) {
       out.values[std::size_t(t)] = {Storage::slot, out.slot_bytes};
       out.slot_bytes += group.bytes;
     } else if (group.output) {
@@ -58,13 +76,32 @@ constexpr void place_values(const GraphData& graph, int frame_index, const Memor
   for (int l = 0; l < frame.num_leaves; ++l) {
     const LayerFacts& leaf = graph.leaves[std::size_t(frame.first_leaf + l)].facts;
     for (int k = 0; k < 4; ++k) {
-      out.saved.push_back(out.slot_bytes);
+      Index& end = is_live(l) ? out.live_bytes : out.slot_bytes;
+      out.saved.push_back({is_live(l) ? Storage::live : Storage::slot, end});
       if (k >= leaf.saved.size()) continue;
       const SavedFacts& saved = leaf.saved[k];
-      out.slot_bytes +=
-          round_up((facts.rows * saved.elems_per_row + saved.fixed_elems) * (saved.integer ? 4 : facts.real_bytes), alignment_bytes);
+      end += round_up((facts.rows * saved.elems_per_row + saved.fixed_elems) * (saved.integer ? 4 : facts.real_bytes), alignment_bytes);
     }
   }
+}
+
+// Which forward ops run again before which backward op.
+constexpr void plan_reruns(const GraphData& graph, int frame_index, const MemoryFacts& facts, FrameMemory& out) {
+  const FrameSite& frame = graph.frames[std::size_t(frame_index)];
+  const FrameLifetimes life(graph, frame_index);
+  const Recompute recompute = recompute_of(frame, facts);
+  const int last = frame.num_ops - 1;
+  if (recompute == Recompute::full) {
+    // The last op only if it leaves something besides the unit's output, which is kept.
+    const bool all = life.op(last).kind == OpKind::leaf && (life.leaf(last).facts.saved.size() > 0 || life.leaf(last).facts.needs_output);
+    if (all || last > 0) out.reruns.push_back({last, 0, all ? last : last - 1});
+  }
+  for (int i = last; recompute == Recompute::selective && i >= 0; --i)  // before the last op that reads what an op made, and itself
+    for (int maker = last; maker >= 0; --maker) {
+      if (life.op(maker).kind != OpKind::leaf || out.values[std::size_t(life.op(maker).output)].storage != Storage::live) continue;
+      const int reader = life.last_use[std::size_t(life.op(maker).output)] < last ? life.last_use[std::size_t(life.op(maker).output)] : last;
+      if ((reader > maker ? reader : maker) == i) out.reruns.push_back({i, maker, maker});
+    }
 }
 
 // The same for gradients. `output_kept`: the gradient of this frame's output is held over a join, here or in the next frame.
@@ -84,7 +121,11 @@ constexpr void place_gradients(const GraphData& graph, int frame_index, const Me
     const GradientFlow::Group& group = flow.all[std::size_t(t)];
     if (group.from < 0) continue;  // no gradient reaches it
     Place& place = out.gradients[std::size_t(t)];
-    if (group.output && output_kept) {
+    if (group.weighs) {
+      place = {Storage::weight_slot, out.weight_slot_bytes};
+      if (group.output) out.output_gradient_kept = true, out.output_gradient_offset = out.weight_slot_bytes;
+      out.weight_slot_bytes += group.bytes;
+    } else if (group.output && output_kept) {
       place = {Storage::slot, out.slot_bytes};
       out.output_gradient_offset = out.slot_bytes;
       out.slot_bytes += group.bytes;
@@ -113,21 +154,24 @@ constexpr void place_gradients(const GraphData& graph, int frame_index, const Me
 
 // Places for all frames. Boundaries concern two frames: what the second needs of the first's output decides where that lies.
 struct ActivationMemory {
+  MemoryFacts facts{};
   std::vector<FrameMemory> frames{};
   Index slot_bytes = 0;       // of one micro-batch: all frames, all repetitions
   Index boundary_bytes = 0;   // of one of the two boundary buffers
   Index workspace_bytes = 0;  // largest of all frames and passes
+  Index live_bytes = 0;       // largest of all frames
 };
 
 constexpr ActivationMemory place_activations(const GraphData& graph, const MemoryFacts& facts) {
   ActivationMemory out;
+  out.facts = facts;
   const std::size_t n = graph.frames.size();
   std::vector<GradientFlow> flows;
   std::vector<char> input_kept = filled(Index(n), char(0)), input_crosses = input_kept, output_crosses = input_kept;
   for (std::size_t f = 0; f < n; ++f) {
     const FrameLifetimes life(graph, int(f));
     flows.push_back(gradient_flow(graph, int(f), facts));
-    input_kept[f] = life.kept[0] || (facts.wide && life.crosses_forward(-1, life.last_use[0]));
+    input_kept[f] = life.kept[0] || recompute_of(graph.frames[f], facts) == Recompute::full || (facts.wide && life.crosses_forward(-1, life.last_use[0]));
     input_crosses[f] = facts.wide && flows[f].all[std::size_t(flows[f].groups.of(0))].crosses;
     output_crosses[f] = facts.wide && flows[f].all[std::size_t(flows[f].groups.of(graph.frames[f].output))].crosses;
   }
@@ -137,6 +181,8 @@ constexpr ActivationMemory place_activations(const GraphData& graph, const Memor
     const bool next_keeps = f + 1 < n && input_kept[f + 1], next_crosses = f + 1 < n && input_crosses[f + 1];
     place_values(graph, int(f), facts, next_keeps || (frame.count > 1 && input_kept[f]), memory);
     place_gradients(graph, int(f), facts, flows[f], output_crosses[f] || next_crosses || (frame.count > 1 && input_crosses[f]), memory);
+    plan_reruns(graph, int(f), facts, memory);
+    if (memory.live_bytes > out.live_bytes) out.live_bytes = memory.live_bytes;
     if (memory.boundary_bytes > out.boundary_bytes) out.boundary_bytes = memory.boundary_bytes;
     const Index workspace =
         memory.forward_workspace_bytes > memory.backward_workspace_bytes ? memory.forward_workspace_bytes : memory.backward_workspace_bytes;

@@ -35,6 +35,7 @@ constexpr StrategyData lower_strategy(const Strategy& strategy) {
   axes.for_each_axis([&]<class Axis>(const Axis& axis, int) {
     out.axes.push(Axis::role, axis.size());
     if constexpr (requires { axis.bucket_bytes; }) out.bucket_bytes = axis.bucket_bytes;
+    if constexpr (requires { axis.recompute; }) out.recompute = axis.recompute, out.fits_recompute = axis.fit;
     if constexpr (requires { axis.overlap; }) out.overlap = axis.overlap;
     if constexpr (requires { axis.shard; }) out.shard = axis.shard, out.shard_ranks = axis.shard_ranks;
     if constexpr (requires { typename Axis::Schedule; }) lower_pipeline(axis, out);

@@ -27,8 +27,9 @@ struct UnitData {
 struct ChunkData {
   int stage = 0;
   Index first_unit = 0, end_unit = 0;
-  Index depth = 1, input_depth = 1, gradient_depth = 1;
+  Index depth = 1, input_depth = 1, gradient_depth = 1, weight_depth = 1;
   Index slot_bytes = 0, first_slot_byte = 0;          // activations of one micro-batch; where the chunk's begin in the stage's arena
+  Index weight_slot_bytes = 0, first_weight_slot_byte = 0;  // gradients from the input part of backward to the weight part
   Index input_bytes = 0, first_input_byte = 0;        // what the chunk before gives, of one micro-batch; in the stage's message arena
   Index gradient_bytes = 0, first_gradient_byte = 0;  // the gradient that the chunk behind, or the loss, gives
 };
@@ -80,11 +81,11 @@ struct LedgerEntry {
 struct Memory {
   Index parameters = 0, buffers = 0, gradients = 0, optimizer = 0;
   Index gathered = 0;  // whole units of parameters and gradients that are sharded
-  Index activations = 0, boundaries = 0, workspace = 0, messages = 0;
+  Index activations = 0, live = 0, boundaries = 0, workspace = 0, messages = 0;
   Index inputs = 0, joins = 0, control = 0, scratch = 0;
 
   constexpr Index total() const {
-    return parameters + buffers + gradients + optimizer + gathered + activations + boundaries + workspace + messages + inputs + joins +
+    return parameters + buffers + gradients + optimizer + gathered + activations + live + boundaries + workspace + messages + inputs + joins +
            control + scratch;
   }
 };
@@ -124,6 +125,8 @@ enum class PlanRule : char {
   pipeline_joins,
   schedule_refuses,
   schedule_wrong,
+  recompute_joins,
+  recompute_splits,
   batch_positive,
   batch_divides,
   sequence_fits,
@@ -196,10 +199,23 @@ struct PlanData {
       total += leaf.facts.forward_flops_per_row * double(graph.frames[std::size_t(leaf.frame)].count);
     return total;
   }
+  // Of the model: what is made again does not count.
   constexpr double training_flops_per_row() const {
     double total = forward_flops_per_row();
     for (const LeafSite& leaf : graph.leaves)
       total += leaf.facts.backward_flops_per_row * double(graph.frames[std::size_t(leaf.frame)].count);
+    return total;
+  }
+  // Of what is made again.
+  constexpr double recomputed_flops_per_row() const {
+    double total = 0;
+    for (std::size_t f = 0; f < graph.frames.size(); ++f)
+      for (const Rerun& rerun : activations.frames[f].reruns)
+        for (int i = rerun.first; i <= rerun.last; ++i) {
+          const OpSite& op = graph.ops[std::size_t(graph.frames[f].first_op + i)];
+          if (op.kind == OpKind::leaf)
+            total += graph.leaves[std::size_t(op.leaf)].facts.forward_flops_per_row * double(graph.frames[f].count);
+        }
     return total;
   }
 };

@@ -45,6 +45,10 @@ constexpr const char* rule_text(PlanRule rule) {
       return "weft[schedule.shape_refused]: the schedule has no table for these stages, micro-batches and chunks; change one of them";
     case PlanRule::schedule_wrong:
       return "weft[schedule.wrong]: the schedule does not run to its end; verify() of schedule/verify.hpp says what is wrong at this place";
+    case PlanRule::recompute_joins:
+      return "weft[batch_norm.recompute]: a layer joins micro-batches, so nothing of its block can be made again on its own; use Recompute::none";
+    case PlanRule::recompute_splits:
+      return "weft[recompute.schedule]: the schedule splits backward, whose weight part needs what was kept; use Recompute::none, or 1F1B or GPipe";
     case PlanRule::batch_positive: return "weft[batch.positive]: Batch::global, ::micro and ::sequence are at least 1; change them";
     case PlanRule::batch_divides:
       return "weft[batch.divides]: data ranks x Batch::micro must divide Batch::global; change one of the three";
@@ -173,6 +177,8 @@ constexpr bool explain() {
   if constexpr (f.rule == pipeline_joins) static_assert(acceptable<stages<f.found>>, "weft[batch_norm.schedule]: a layer joins all micro-batches of a step, so they cannot follow each other through a pipeline; use one stage");
   if constexpr (f.rule == schedule_refuses) static_assert(acceptable<stages<f.found>, micros<f.wanted>, chunks_a_stage<f.other>>, "weft[schedule.shape_refused]: the schedule has no table for these stages, micro-batches and chunks; change one of them");
   if constexpr (f.rule == schedule_wrong) static_assert(acceptable<stage<f.found>, position<f.wanted>, schedule_rule<f.other>>, "weft[schedule.wrong]: the schedule does not run to its end; verify() of schedule/verify.hpp says what is wrong at this place");
+  if constexpr (f.rule == recompute_joins) static_assert(acceptable<Layer>, "weft[batch_norm.recompute]: a layer joins micro-batches, so nothing of its block can be made again on its own; use Recompute::none");
+  if constexpr (f.rule == recompute_splits) static_assert(acceptable<stages<f.found>>, "weft[recompute.schedule]: the schedule splits backward, whose weight part needs what was kept; use Recompute::none, or 1F1B or GPipe");
   if constexpr (f.rule == batch_positive) static_assert(acceptable<global<f.found>, micro<f.wanted>, sequence<f.other>>, "weft[batch.positive]: Batch::global, ::micro and ::sequence are at least 1; change them");
   if constexpr (f.rule == batch_divides) static_assert(acceptable<global<f.found>, ranks<f.wanted>, micro<f.other>>, "weft[batch.divides]: data ranks x Batch::micro must divide Batch::global; change one of the three");
   if constexpr (f.rule == sequence_fits) static_assert(acceptable<sequence<f.found>, positions<f.wanted>>, "weft[batch.sequence]: Batch::sequence is longer than the model has positions; shorten it or enlarge PositionEmbedding");

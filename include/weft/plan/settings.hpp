@@ -8,6 +8,7 @@
 #include "weft/schedule/table.hpp"
 #include "weft/strategy/data_parallel.hpp"
 #include "weft/strategy/pipeline.hpp"
+#include "weft/strategy/recompute.hpp"
 
 namespace weft {
 
@@ -61,6 +62,8 @@ struct StrategyData {
   bool overlap = true;
   Shard shard = Shard::none;
   Index shard_ranks = 0;                                // data ranks that hold one copy of what is sharded; 0: all
+  Recompute recompute = Recompute::none;
+  bool fits_recompute = false;  // more is made again as far as the budget needs it
   Index chunks_per_stage = 1;                           // of a pipeline
   const char* schedule_name = "";                       // of a pipeline
   int schedule_version = 0;                             //

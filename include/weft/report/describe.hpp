@@ -66,6 +66,8 @@ inline std::string describe(const PlanData& plan, Index library_bytes = 0) {
           number(chunk.first_unit), number(chunk.end_unit - 1), number(chunk.depth), number(chunk.input_depth),
           number(chunk.gradient_depth));
   }
+  if (plan.recomputed_flops_per_row() > 0)
+    print("recomputed: %s, %.3g flops a row\n", strategy.recompute == Recompute::full ? "blocks" : "attention", plan.recomputed_flops_per_row());
   for (const TieData& tie : plan.ties) {
     print("  tied across stages: %s, on", path_of(plan.graph, tie.parameter, 0).c_str());
     for (int stage : tie.stages) print(" %d", stage);
@@ -85,6 +87,7 @@ inline std::string describe(const PlanData& plan, Index library_bytes = 0) {
   bytes("optimizer", plan.memory.optimizer, text_of(plan.training.optimizer_states, " states").c_str());
   bytes("gathered", plan.memory.gathered, "whole units of what is sharded");
   bytes("activations", plan.memory.activations, plan.streams() ? "" : text_of(plan.depth, " micro-batch(es) held").c_str());
+  bytes("live", plan.memory.live, "made again before backward");
   bytes("boundaries", plan.memory.boundaries, "between parts of the model");
   bytes("workspace", plan.memory.workspace, "within a part, reused");
   bytes("messages", plan.memory.messages, "between stages");

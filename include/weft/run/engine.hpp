@@ -328,6 +328,7 @@ class Engine {
     micro.slot = m % plan_.chunks[std::size_t(chunk)].depth;
     micro.message_slot = m % plan_.chunks[std::size_t(chunk)].input_depth;
     micro.gradient_slot = m % plan_.chunks[std::size_t(chunk)].gradient_depth;
+    micro.weight_slot = m % plan_.chunks[std::size_t(chunk)].weight_depth;
     return micro;
   }
 
@@ -357,23 +358,27 @@ class Engine {
       copy_rows(micro, action.chunk + 1, walker_.chunk_output(micro), walker_.chunk_input(micro_batch(action.chunk + 1, action.micro)));
   }
 
+  // All of backward, or one of its parts.
   template <class Fill>
   void run_backward(const Action& action, Fill& fill) {
     const MicroBatch micro = micro_batch(action, fill);
     const ChunkData& chunk = plan_.chunks[std::size_t(action.chunk)];
-    const bool last = --left_[std::size_t(action.chunk)] == 0;
-    store_.gather(chunk.end_unit - 1);
-    walker_.backward(
-        whole_, micro,
-        [&](Index u) {
-          if (u > chunk.first_unit) store_.gather(u - 1);
-          store_.open_gradients(u);
-        },
-        [&](Index u, int i) {
-          if (i == 0) store_.scatter(u, add_gradients_);
-          if (last && buckets_overlap()) start_buckets(action.chunk, walker_.watermark(u, i));
-          if (next_bucket_ > 0) groups_[GroupKind::data].progress();
-        });
+    const bool last = action.kind != ActionKind::backward_input && --left_[std::size_t(action.chunk)] == 0;
+    const auto before = [&](Index u) {
+      if (action.kind != ActionKind::backward_weight && u > chunk.first_unit) store_.gather(u - 1);
+      store_.open_gradients(u);
+    };
+    const auto after = [&](Index u, int i) {
+      if (i == 0) store_.scatter(u, add_gradients_);
+      if (last && buckets_overlap()) start_buckets(action.chunk, walker_.watermark(u, i));
+      if (next_bucket_ > 0) groups_[GroupKind::data].progress();
+    };
+    if (action.kind != ActionKind::backward_weight) store_.gather(chunk.end_unit - 1);
+    if (action.kind == ActionKind::backward_weight) return walker_.backward_weight(micro, before, after);
+    if (action.kind == ActionKind::backward_input)
+      walker_.backward_input(micro, before, after);
+    else
+      walker_.backward(whole_, micro, before, after);
     if (action.chunk > 0 && is_here(action.chunk - 1))
       copy_rows(micro, action.chunk, walker_.chunk_input_gradient(micro),
                 walker_.chunk_gradient(micro_batch(action.chunk - 1, action.micro)));
@@ -396,8 +401,10 @@ class Engine {
           groups_[GroupKind::pipe].exchange({sends.begin(), sends.end()}, {receives.begin(), receives.end()});
         if (i == actions.size()) break;
         const Action& action = actions[i++];
-        if (action.kind == ActionKind::forward) run_forward(action, fill);
-        if (action.kind == ActionKind::backward) run_backward(action, fill);
+        if (action.kind == ActionKind::forward)
+          run_forward(action, fill);
+        else
+          run_backward(action, fill);
       }
     } else {
       throw Error("engine.messages", "a pipeline needs a communicator that sends and receives; see CanSendReceive of comm/concept.hpp");

@@ -24,6 +24,7 @@ struct MicroBatch {
   Index slot = 0;           // which of the held activations are its own,
   Index message_slot = 0;   // which of the inputs from the chunk before,
   Index gradient_slot = 0;  // which of the incoming gradients,
+  Index weight_slot = 0;    // which of the gradients that the weight part of backward needs,
   Index input_slot = 0;     // and which of the model's inputs
   bool training = true;
 };
@@ -39,7 +40,8 @@ class Walker {
       const UnitData& data = plan.units[u];
       const ChunkData& chunk = plan.chunks[std::size_t(data.chunk)];
       const bool starts = Index(u) == chunk.first_unit;
-      units_.push_back({data.frame, data.repetition, starts ? 0 : units_.back().slot_offset + slot_bytes_of(u - 1), false, Index(u),
+      units_.push_back({data.frame, data.repetition, starts ? 0 : units_.back().slot_offset + slot_bytes_of(u - 1),
+                        starts ? 0 : units_.back().weight_slot_offset + weight_slot_bytes_of(u - 1), false, Index(u),
                         Index(u) + 1 == chunk.end_unit, starts});
     }
     // In which of the two boundary buffers the gradient of a unit's output lies, from the last unit to the first.
@@ -131,6 +133,31 @@ class Walker {
     code_.leaves[site.leaf].joined(call);
   }
 
+  // The part of backward that others wait for: all of it but the parameters' gradients of layers that split it.
+  template <class Before, class After>
+  void backward_input(const MicroBatch& micro, Before&& before, After&& after) {
+    part_ = Part::input;
+    backward({-1, num_joins()}, micro, before, after);
+    part_ = Part::all;
+  }
+  // The rest. before and after as in backward.
+  template <class Before, class After>
+  void backward_weight(const MicroBatch& micro, Before&& before, After&& after) {
+    const ChunkData& chunk = chunk_of(micro);
+    for (Index u = chunk.end_unit - 1; u >= chunk.first_unit; --u) {
+      before(u);
+      for (int i = frame_of(u).num_ops - 1; i >= 0; --i) {
+        const OpSite& op = plan_.graph.ops[std::size_t(frame_of(u).first_op + i)];
+        if (op.kind == OpKind::leaf && code_.leaves[op.leaf].backward_weight) {
+          LeafCall<Real> call = leaf_call(u, i, micro, -1, true);
+          call.output_gradient = gradient(u, op.output, micro);
+          code_.leaves[op.leaf].backward_weight(call);
+        }
+        after(u, i);
+      }
+    }
+  }
+
   // before(unit) is called before a unit's last op; after(unit, op) when the gradients of an op's parameters have got this micro-batch's
   // part.
   template <class Before, class After>
@@ -143,6 +170,9 @@ class Walker {
       const int from = starts ? join(segment.last).op : frame.num_ops - 1, to = stops ? join(segment.first).op : 0;
       for (int i = from; i >= to; --i) {
         const bool statistics = stops && i == to;
+        for (const Rerun& rerun : memory_of(u).reruns)
+          if (rerun.before == i)
+            for (int again = rerun.first; again <= rerun.last; ++again) forward_op(u, again, micro, -1);
         backward_op(u, i, micro, statistics ? segment.first : -1);
         if (!statistics) after(u, i);
       }
@@ -156,10 +186,13 @@ class Walker {
   }
 
  private:
+  enum class Part : char { all, input };
+
   struct Unit {
     int frame;
     Index repetition;
-    Index slot_offset;  // within the slot of the chunk
+    Index slot_offset;         // within the slot of the chunk
+    Index weight_slot_offset;  // within its weight slot
     bool gradient_side;
     Index gradient_anchor;  // the unit whose output gradient lies where this one's does
     bool ends_chunk, starts_chunk;
@@ -183,11 +216,21 @@ class Walker {
     const ChunkData& chunk = chunk_of(micro);
     return arenas_.activations.data() + chunk.first_slot_byte + micro.slot * chunk.slot_bytes + units_[std::size_t(u)].slot_offset;
   }
+  Index weight_slot_bytes_of(std::size_t u) const {
+    return plan_.activations.frames[std::size_t(plan_.units[u].frame)].weight_slot_bytes;
+  }
+  std::byte* weight_slot_data(Index u, const MicroBatch& micro) const {
+    const ChunkData& chunk = chunk_of(micro);
+    return arenas_.activations.data() + chunk.first_weight_slot_byte + micro.weight_slot * chunk.weight_slot_bytes +
+           units_[std::size_t(u)].weight_slot_offset;
+  }
   std::byte* boundary(bool side) const { return arenas_.boundaries.data() + (side ? plan_.activations.boundary_bytes : 0); }
 
   Real* at(Index u, Place place, const MicroBatch& micro, Real* output_side, Real* input_side) const {
     switch (place.storage) {
       case Storage::slot: return reinterpret_cast<Real*>(slot_data(u, micro) + place.offset);
+      case Storage::weight_slot: return reinterpret_cast<Real*>(weight_slot_data(u, micro) + place.offset);
+      case Storage::live: return reinterpret_cast<Real*>(arenas_.live.data() + place.offset);
       case Storage::workspace: return reinterpret_cast<Real*>(arenas_.workspace.data() + place.offset);
       case Storage::boundary: return output_side;
       case Storage::boundary_input: return input_side;
@@ -204,7 +247,8 @@ class Walker {
     const Index anchor = units_[std::size_t(u)].gradient_anchor;
     const FrameMemory& memory = memory_of(anchor);
     if (units_[std::size_t(anchor)].ends_chunk && chunk_of(micro).gradient_bytes > 0) return chunk_gradient(micro);
-    return memory.output_gradient_kept ? reinterpret_cast<Real*>(slot_data(anchor, micro) + memory.output_gradient_offset)
+    std::byte* kept = plan_.activations.facts.split_backward ? weight_slot_data(anchor, micro) : slot_data(anchor, micro);
+    return memory.output_gradient_kept ? reinterpret_cast<Real*>(kept + memory.output_gradient_offset)
                                        : reinterpret_cast<Real*>(boundary(units_[std::size_t(anchor)].gradient_side));
   }
   // The value of a tensor of a unit; tensor 0 is what the unit before gave.
@@ -252,7 +296,8 @@ class Walker {
       call.gradients[p] = gradients ? gradients + offset : nullptr;
     }
     const std::size_t saved = std::size_t(op.leaf - frame.first_leaf) * 4;
-    for (std::size_t k = 0; k < 4; ++k) call.saved[k] = slot_data(u, micro) + memory_of(u).saved[saved + k];
+    for (std::size_t k = 0; k < 4; ++k)
+      call.saved[k] = reinterpret_cast<std::byte*>(at(u, memory_of(u).saved[saved + k], micro, nullptr, nullptr));
     if (leaf.facts.join_elems > 0 && arenas_.joins.bytes() > 0) {
       const int number = join_number >= 0 ? join_number : number_of_join(u, i);
       const JoinPlace& place = joins_[std::size_t(number)];
@@ -334,7 +379,8 @@ class Walker {
     call.input_gradient = apart ? at(u, memory.gradient_parts[n], micro, nullptr, nullptr) : dx;
     call.accumulates = dx && !apart && !memory.first_input[n];
     if (!call.accumulates && call.input_gradient != dy) spoil(call.input_gradient, rows * width);
-    code_.leaves[op.leaf].backward(call);
+    const LeafFunctions<Real>& leaf = code_.leaves[op.leaf];
+    (part_ == Part::input && leaf.backward_input ? leaf.backward_input : leaf.backward)(call);
     if (apart) KernelSet::add_columns(rows, static_cast<const Real*>(call.input_gradient), width, dx, width, width);
   }
 
@@ -348,6 +394,7 @@ class Walker {
   std::vector<char> touched_;
   std::vector<Real*> unit_parameters_, unit_gradients_;
   std::vector<Guest> guest_of_;  // by parameter
+  Part part_ = Part::all;
   Index num_touched_ = 0;
   std::uint64_t seed_ = 0, step_ = 0;
   bool poison_ = false;
