@@ -22,9 +22,18 @@ constexpr PathPiece path_name(const char* text) { return {PathPiece::Kind::name,
 constexpr PathPiece path_number(Index number) { return {PathPiece::Kind::number, "", number}; }
 using Path = FixedVector<PathPiece, 12>;
 
+// How a rank's part of a parameter lies in the whole one: along a dimension, segment by segment.
+struct ParameterSplit {
+  int dimension = -1;                    // -1: every rank has all of it
+  FixedVector<Index, 4> whole{};         // extents of the whole parameter
+  FixedVector<Index, 4> segments{};      // of that dimension; together its extent
+  bool summed = false;                   // each rank's gradient is a summand
+};
+
 struct ParameterSite {
   ParameterFacts facts{};
   int leaf = -1;
+  ParameterSplit split{};
   int owner = -1;    // the parameter whose storage this is; itself unless tied
   Index offset = 0;  // of the owner, in elements from the start of its frame's part of the arena (of parameters, or of buffers)
 };
@@ -34,11 +43,19 @@ struct LeafSite {
   int version = 0, frame = 0, op = 0;
   Features in{}, out{};
   LayerFacts facts{};
+  FixedVector<SplitRule, 4> splits{};  // the ways in which it can be divided
+  SplitKind split = SplitKind::none;  // how the ranks of a tensor group divide it
+  bool rows_divided = false;
   Path path{};
   int first_parameter = 0;
 };
 
-enum class OpKind : char { leaf, add, place };  // a layer · out = input + second · columns of out = input
+// A layer · out = input + second · columns of out = input; and what a tensor group does with a tensor, forward (and backward):
+// all_reduce: sum (hand on) · enter: hand on (sum) · gather_rows: all rows from slices (sum and slice) · copy_rows: all rows
+// from slices (slice) · scatter_rows: sum and slice (gather) · slice_rows: slice (gather).
+enum class OpKind : char { leaf, add, place, all_reduce, enter, gather_rows, copy_rows, scatter_rows, slice_rows };
+
+constexpr bool is_communication(OpKind kind) { return kind >= OpKind::all_reduce; }
 
 struct OpSite {
   OpKind kind = OpKind::leaf;
@@ -68,22 +85,31 @@ enum class GraphRule : char {
   tie_repeat,
   layer_options,
   not_a_layer,
-  empty
+  empty,
+  tensor_divides,
+  tensor_features,
+  tensor_rows
 };
 
 struct GraphFault {
   GraphRule rule = GraphRule::none;
   int leaf = 0;  // the layer at which it shows
   Features given{}, wanted{};
+  Index number = 0;  // of ranks
 };
 
 struct GraphData {
   std::vector<FrameSite> frames{};
   std::vector<OpSite> ops{};
-  std::vector<Features> tensors{};
+  std::vector<Features> tensors{};     // of one rank
+  std::vector<char> rows_divided{};    // by tensor: each rank of a tensor group has a slice of the rows
   std::vector<LeafSite> leaves{};
   std::vector<ParameterSite> parameters{};
   Features input{}, output{};
+  Features whole_output{};     // of a tensor group
+  Index tensor_ranks = 1;      // that this is one rank's graph of
+  bool sequence = false;       // rows are divided where features are not
+  Index whole_parameters = 0;  // of the group; 0: not divided
   Index parameter_elems = 0, buffer_elems = 0, num_units = 0;  // of the arenas, with alignment
   Index longest_sequence = 0;                                  // of positions that a layer has; 0: no limit
   GraphFault fault{};
@@ -95,6 +121,7 @@ struct GraphData {
   }
   // Elements that are trained: ties count once, alignment does not count.
   constexpr Index num_parameters() const {
+    if (whole_parameters > 0) return whole_parameters;
     Index total = 0;
     for (int i = 0; i < int(parameters.size()); ++i) {
       const ParameterSite& site = parameters[std::size_t(i)];

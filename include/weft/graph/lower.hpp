@@ -41,7 +41,7 @@ class GraphBuilder {
   constexpr void close_frame(int output) {
     FrameSite& frame = graph.frames.back();
     if (int(graph.ops.size()) == frame.first_op) {  // nothing in it
-      graph.tensors.resize(std::size_t(frame.first_tensor)), graph.frames.pop_back();
+      graph.tensors.resize(std::size_t(frame.first_tensor)), graph.rows_divided.resize(graph.tensors.size()), graph.frames.pop_back();
       return;
     }
     frame.output = output;
@@ -59,6 +59,7 @@ class GraphBuilder {
   constexpr Features features(int tensor) const { return graph.tensors[std::size_t(graph.frames.back().first_tensor + tensor)]; }
   constexpr int tensor(Features features) {
     graph.tensors.push_back(features);
+    graph.rows_divided.push_back(0);
     return int(graph.tensors.size()) - graph.frames.back().first_tensor - 1;
   }
   constexpr int add(int a, int b) {
@@ -97,10 +98,11 @@ class GraphBuilder {
     }
     const Features out = L::output(in);
     LeafSite site{L::name, L::version, int(graph.frames.size()) - 1, int(graph.ops.size()), in, out,
-                  {},      path,       int(graph.parameters.size())};
-    if (out.valid())
+                  {},      {},         SplitKind::none, false, path, int(graph.parameters.size())};
+    if (out.valid()) {
       site.facts = L::facts(in, sequence);
-    else
+      if constexpr (requires { L::splits(in); }) site.splits = L::splits(in);
+    } else
       fail(GraphRule::shape_meets, index, in, wanted_by<L>());
     if constexpr (requires { L::longest_sequence; })
       graph.longest_sequence =
@@ -109,7 +111,7 @@ class GraphBuilder {
     FrameSite& frame = graph.frames.back();
     for (const ParameterFacts& facts : site.facts.parameters) {
       Index& end = facts.kind == ParameterKind::buffer ? frame.buffer_elems : frame.parameter_elems;
-      graph.parameters.push_back({facts, index, int(graph.parameters.size()), end});
+      graph.parameters.push_back({.facts = facts, .leaf = index, .owner = int(graph.parameters.size()), .offset = end});
       end += round_up(facts.elems(), parameter_alignment_elems);
     }
     graph.ops.push_back({.kind = OpKind::leaf, .leaf = index, .input = input, .output = tensor(out.valid() ? out : in)});

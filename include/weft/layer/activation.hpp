@@ -9,6 +9,12 @@ namespace weft {
 // What elementwise layers share: features pass through unchanged.
 struct ElementwiseLayer {
   static constexpr Features output(Features in) { return in.element == Element::real ? in : Features{}; }
+  static constexpr FixedVector<SplitRule, 4> splits(Features in) {
+    FixedVector<SplitRule, 4> out;
+    out.push(split_rule(SplitKind::features, in.channels));
+    out.push(split_rule(SplitKind::rows, 0));
+    return out;
+  }
 };
 
 // y = max(x, 0). Keeps y, which may be the memory of x.
@@ -98,6 +104,14 @@ struct SwiGlu {
 
   static constexpr Features output(Features in) {
     return in.element == Element::real && in.plane() == 1 && in.channels % 2 == 0 ? Features{in.channels / 2} : Features{};
+  }
+  static constexpr FixedVector<SplitRule, 4> splits(Features in) {
+    SplitRule rule = split_rule(SplitKind::features, in.channels / 2);
+    rule.segments.push(in.channels / 2), rule.segments.push(in.channels / 2);
+    FixedVector<SplitRule, 4> out;
+    out.push(rule);
+    out.push(split_rule(SplitKind::rows, 0));
+    return out;
   }
   static constexpr LayerFacts facts(Features in, Index) {
     LayerFacts facts;

@@ -13,8 +13,17 @@ struct AttentionOptions {
   constexpr Index query_width() const { return heads * head_size; }
   constexpr Index key_value_width() const { return key_value_heads * head_size; }
   constexpr Index packed_width() const { return query_width() + 2 * key_value_width(); }
+  // Of one rank: its heads.
+  constexpr AttentionOptions part(Index ranks) const { return {heads / ranks, key_value_heads / ranks, head_size, causal}; }
   bool operator==(const AttentionOptions&) const = default;
 };
+
+// By heads: the ranks divide the key/value heads, and so the heads.
+constexpr SplitRule attention_split(const AttentionOptions& options) {
+  SplitRule rule = split_rule(SplitKind::features, options.key_value_heads);
+  for (Index width : {options.query_width(), options.key_value_width(), options.key_value_width()}) rule.segments.push(width);
+  return rule;
+}
 
 // softmax(q kᵀ / √D) v for every head (Vaswani et al., arXiv 1706.03762), tiled so that the S×S scores are never stored
 // (Dao et al., arXiv 2205.14135). With fewer key/value heads than heads, a group of heads shares one (Ainslie et al., arXiv 2305.13245).
@@ -48,6 +57,14 @@ struct Attention {
     facts.backward_flops_per_row = 2.5 * facts.forward_flops_per_row;
     return facts;
   }
+
+  static constexpr FixedVector<SplitRule, 4> splits(Features) {
+    FixedVector<SplitRule, 4> out;
+    out.push(attention_split(options));
+    return out;
+  }
+  template <SplitKind kind, Index ranks>
+  using Part = Attention<options.part(ranks)>;
 
   template <class Context>
   static void forward(Context& context) {
@@ -96,6 +113,13 @@ struct Rotary {
   }
 
   static constexpr Features output(Features in) { return in == input ? in : Features{}; }
+  static constexpr FixedVector<SplitRule, 4> splits(Features) {
+    FixedVector<SplitRule, 4> out;
+    out.push(attention_split(options));
+    return out;
+  }
+  template <SplitKind kind, Index ranks>
+  using Part = Rotary<options.part(ranks), base>;
 
   static constexpr LayerFacts facts(Features, Index) {
     LayerFacts facts;

@@ -21,6 +21,12 @@ struct Dropout : ElementwiseLayer {
 
   static constexpr Features output(Features in) { return ElementwiseLayer::output(in); }
 
+  static constexpr FixedVector<SplitRule, 4> splits(Features) {  // rows only: streams count whole rows
+    FixedVector<SplitRule, 4> out;
+    out.push(split_rule(SplitKind::rows, 0));
+    return out;
+  }
+
   static constexpr LayerFacts facts(Features in, Index) {
     LayerFacts facts;
     facts.in_place = true;

@@ -7,6 +7,37 @@ namespace weft {
 
 // y = table[token]. Shapes: tokens (rows) int32, table (V, C), y (rows, C). A token outside [0, V) is an error that names its row.
 // Initial values N(0, 1), as torch.nn.Embedding; keeps the tokens.
+// One rank's tokens of an Embedding among `ranks`: rows of the table from rank · divide_up(V, ranks) on. Others give zeros.
+template <Index V, Index C, Index ranks>
+struct VocabularyPart {
+  static constexpr Index own = divide_up(V, ranks);
+  static constexpr Features output(Features in) { return in == token_features ? Features{C} : Features{}; }
+
+  template <class Context>
+  static void forward(Context& context) {
+    const Index first = context.tensor_rank() * own;
+    for (Index r = 0; r < context.rows(); ++r) {
+      const Index token = context.tokens()[r];
+      if (token < 0 || token >= V) context.refuse_token(r, V);
+      auto* y = context.output() + r * C;
+      const auto* row = context.parameter(0) + (token - first) * C;
+      const bool is_own = token >= first && token < first + own;
+      for (Index c = 0; c < C; ++c) y[c] = is_own ? row[c] : 0;
+    }
+  }
+  template <class Context>
+  static void backward(Context& context) {
+    const Index first = context.tensor_rank() * own;
+    for (Index r = 0; r < context.rows(); ++r) {
+      const Index token = context.tokens()[r];
+      if (token < first || token >= first + own) continue;
+      auto* row = context.gradient(0) + (token - first) * C;
+      const auto* dy = context.output_gradient() + r * C;
+      for (Index c = 0; c < C; ++c) row[c] += dy[c];
+    }
+  }
+};
+
 template <Index V, Index C>
 struct Embedding {
   static constexpr const char* name = "embedding";
@@ -28,6 +59,14 @@ struct Embedding {
     facts.backward_flops_per_row = double(C);
     return facts;
   }
+
+  static constexpr FixedVector<SplitRule, 4> splits(Features) {
+    FixedVector<SplitRule, 4> out;
+    out.push(split_rule(SplitKind::vocabulary, 0, 0));
+    return out;
+  }
+  template <SplitKind kind, Index ranks>
+  using Part = VocabularyPart<V, C, ranks>;
 
   template <class Context>
   static void forward(Context& context) {
@@ -67,15 +106,24 @@ struct PositionEmbedding {
     return facts;
   }
 
+  static constexpr FixedVector<SplitRule, 4> splits(Features) {
+    FixedVector<SplitRule, 4> out;
+    out.push(split_rule(SplitKind::rows, 0));
+    return out;
+  }
+
   template <class Context>
   static void forward(Context& context) {
-    context.kernels().position_forward(context.batch(), context.sequence(), context.past(), C, context.input(), context.parameter(0),
-                                       context.output());
+    context.for_each_part_of_sequence([&](Index row, Index batch, Index sequence, Index past) {
+      context.kernels().position_forward(batch, sequence, past, C, context.input() + row * C, context.parameter(0), context.output() + row * C);
+    });
   }
 
   template <class Context>
   static void backward(Context& context) {
-    context.kernels().position_backward(context.batch(), context.sequence(), C, context.output_gradient(), context.gradient(0));
+    context.for_each_part_of_sequence([&](Index row, Index batch, Index sequence, Index past) {
+      context.kernels().position_backward(batch, sequence, C, context.output_gradient() + row * C, context.gradient(0) + past * C);
+    });
     context.pass_gradient();
   }
 };

@@ -16,6 +16,7 @@
 #pragma once
 
 #include "weft/base/fixed_vector.hpp"
+#include "weft/layer/split.hpp"
 #include "weft/shape/features.hpp"
 
 namespace weft {

@@ -39,10 +39,20 @@ struct Linear {
     return facts;
   }
 
+  static constexpr FixedVector<SplitRule, 4> splits(Features) {
+    FixedVector<SplitRule, 4> out;
+    out.push(split_rule(SplitKind::outputs, K, 0, bias == Bias::yes ? 0 : -2));
+    out.push(split_rule(SplitKind::inputs, C, 1, bias == Bias::yes ? -1 : -2));
+    return out;
+  }
+  // The bias is whole where inputs are divided: the first rank adds it.
+  template <SplitKind kind, Index ranks>
+  using Part = Linear<kind == SplitKind::inputs ? C / ranks : C, kind == SplitKind::outputs ? divide_up(K, ranks) : K, bias>;
+
   template <class Context>
   static void forward(Context& context) {
     context.kernels().linear_forward(context.rows(), C, K, context.input(), context.parameter(0),
-                                     context.parameter_if(bias == Bias::yes, 1), context.residual(), context.output(), context.scratch());
+                                     context.parameter_if(bias == Bias::yes && context.adds_whole(), 1), context.residual(), context.output(), context.scratch());
   }
 
   template <class Context>

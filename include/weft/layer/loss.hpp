@@ -13,6 +13,10 @@
 
 namespace weft {
 
+// Whether a loss takes the slices of classes that the ranks of a tensor group have.
+template <class Loss>
+inline constexpr bool divides_classes = requires { requires Loss::divides_classes; };
+
 struct CrossEntropyOptions {
   std::int32_t ignored = -100;  // a target that does not count
   Number label_smoothing = 0;
@@ -23,6 +27,7 @@ struct CrossEntropyOptions {
 template <CrossEntropyOptions options = CrossEntropyOptions{}>
 struct SoftmaxCrossEntropy {
   static constexpr const char* name = "softmax_cross_entropy";
+  static constexpr bool divides_classes = true;
   static constexpr Features target(Features output) {  // one class would always be right
     return output.plane() == 1 && output.channels >= 2 && output.element == Element::real ? token_features : Features{};
   }
@@ -32,6 +37,11 @@ struct SoftmaxCrossEntropy {
   static auto run(Context& context) {
     const Index bad = context.first_bad_target(options.ignored);
     if (bad >= 0) context.refuse_target(bad);
+    if constexpr (Context::divides_classes)
+      return context.kernels().divided_cross_entropy(context.rows(), context.output_features(), context.classes(), context.output_value(),
+                                                     context.integer_targets(), options.ignored, options.label_smoothing.value,
+                                                     double(context.scale()), context.output_gradient(), context.group());
+    else
     return context.kernels().softmax_cross_entropy(context.rows(), context.output_features(), context.output_value(),
                                                    context.integer_targets(), options.ignored, context.real(options.label_smoothing.value),
                                                    context.scale(), context.output_gradient());

@@ -16,6 +16,12 @@ struct LayerNorm {
 
   static constexpr Features output(Features in) { return in == Features{C} ? in : Features{}; }
 
+  static constexpr FixedVector<SplitRule, 4> splits(Features) {
+    FixedVector<SplitRule, 4> out;
+    out.push(split_rule(SplitKind::rows, 0));
+    return out;
+  }
+
   static constexpr LayerFacts facts(Features, Index) {
     LayerFacts facts;
     facts.parameters.push(parameter("gain", ParameterKind::norm, {InitialValue::Kind::constant, 1}, C));
@@ -51,6 +57,12 @@ struct RmsNorm {
   static constexpr Features input{C};
 
   static constexpr Features output(Features in) { return in == Features{C} ? in : Features{}; }
+
+  static constexpr FixedVector<SplitRule, 4> splits(Features) {
+    FixedVector<SplitRule, 4> out;
+    out.push(split_rule(SplitKind::rows, 0));
+    return out;
+  }
 
   static constexpr LayerFacts facts(Features, Index) {
     LayerFacts facts;

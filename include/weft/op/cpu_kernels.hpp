@@ -3,6 +3,7 @@
 #pragma once
 
 #include "weft/exec/cpu/executor.hpp"
+#include "weft/kernel/divided_cross_entropy.hpp"
 #include "weft/kernel/cpu/attention.hpp"
 #include "weft/kernel/cpu/batch_norm2d.hpp"
 #include "weft/kernel/cpu/conv2d.hpp"
@@ -49,6 +50,7 @@ struct CpuKernels {
   template <class... A> static void rms_norm_forward(A... a) { kernel::cpu::rms_norm_forward<I>(a...); }
   template <class... A> static void rms_norm_backward(A... a) { kernel::cpu::rms_norm_backward<I>(a...); }
   template <class... A> static auto softmax_cross_entropy(A... a) { return kernel::cpu::softmax_cross_entropy<I>(a...); }
+  template <class... A> static auto divided_cross_entropy(A... a) { return kernel::divided_cross_entropy(a...); }
   template <class... A> static auto mean_squared_error(A... a) { return kernel::cpu::mean_squared_error<I>(a...); }
   template <class... A> static Index embedding_forward(A... a) { return kernel::cpu::embedding_forward<I>(a...); }
   template <class... A> static void embedding_backward(A... a) { kernel::cpu::embedding_backward<I>(a...); }

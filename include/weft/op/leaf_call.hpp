@@ -14,6 +14,12 @@ struct LeafCall {
   Index first_row = 0;  // of the micro-batch in the global batch
   bool training = false;
 
+  // In a tensor group. With rows divided, `leading` is the rank's rows as one column, and these say where they lie in the micro-batch.
+  int tensor_rank = 0;
+  bool adds_whole = true;  // whether this rank adds what is whole, such as a bias, to a result that is summed over the group
+  bool rows_divided = false;
+  Index row_offset = 0, sequence = 1;
+
   const void* input = nullptr;
   Real* output = nullptr;
   const Real* residual = nullptr;

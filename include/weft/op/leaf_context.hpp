@@ -31,6 +31,20 @@ class LeafContext {
   Index input_elems() const { return rows() * in.elems(); }
   Index output_elems() const { return rows() * out.elems(); }
   bool training() const { return call_.training; }
+  int tensor_rank() const { return call_.tensor_rank; }
+  bool adds_whole() const { return call_.adds_whole; }
+
+  // visit(row, batch, sequence, past): the micro-batch, or, where its rows are divided, this rank's stretch of each sequence.
+  template <class Visit>
+  void for_each_part_of_sequence(Visit&& visit) const {
+    if (!call_.rows_divided) return visit(Index(0), batch(), sequence(), past());
+    for (Index row = 0; row < rows();) {
+      const Index past = (call_.row_offset + row) % call_.sequence;
+      const Index length = call_.sequence - past < rows() - row ? call_.sequence - past : rows() - row;
+      visit(row, Index(1), length, past);
+      row += length;
+    }
+  }
   static constexpr Real real(double value) { return Real(value); }
 
   // ── forward ──
@@ -100,14 +114,28 @@ class LeafContext {
   LeafCall<Real>& call_;
 };
 
-// What a loss computes through.
-template <class KernelSet, class RealType, Features out_features>
+// The ranks that have the slices of a prediction's classes, for a loss over all of them. workspace: (rows, 4).
+struct ClassGroup {
+  int rank = 0;
+  double* workspace = nullptr;
+  void* communicator = nullptr;
+  void (*reduce)(void* communicator, double* data, Index count, Reduction reduction) = nullptr;
+
+  void all_reduce(double* data, Index count, Reduction reduction) const { reduce(communicator, data, count, reduction); }
+};
+
+// What a loss computes through. whole_classes: of all ranks, where classes are divided; else out_features.
+template <class KernelSet, class RealType, Features out_features, Index whole_classes = out_features.elems()>
 class LossContext {
  public:
   using Real = RealType;
+  static constexpr bool divides_classes = whole_classes != out_features.elems();
 
-  LossContext(Index rows, const Real* prediction, const void* targets, double scale, Real* gradient)
-      : rows_(rows), prediction_(prediction), targets_(targets), scale_(scale), gradient_(gradient) {}
+  LossContext(Index rows, const Real* prediction, const void* targets, double scale, Real* gradient, const ClassGroup& group = {})
+      : rows_(rows), prediction_(prediction), targets_(targets), scale_(scale), gradient_(gradient), group_(group) {}
+
+  static constexpr Index classes() { return whole_classes; }
+  const ClassGroup& group() const { return group_; }
 
   Index rows() const { return rows_; }
   static constexpr Index output_features() { return out_features.elems(); }
@@ -123,14 +151,14 @@ class LossContext {
   Index first_bad_target(std::int32_t ignored) const {
     for (Index r = 0; r < rows_; ++r) {
       const std::int32_t target = integer_targets()[r];
-      if (target != ignored && (target < 0 || target >= output_features())) return r;
+      if (target != ignored && (target < 0 || target >= classes())) return r;
     }
     return -1;
   }
   [[noreturn]] void refuse_target(Index row) const {
     throw Error("loss.target", "a target is not a class of the model; check the data or enlarge the last layer (target " +
                                    std::to_string(integer_targets()[row]) + " at row " + std::to_string(row) +
-                                   " of the micro-batch, classes " + std::to_string(output_features()) + ")");
+                                   " of the micro-batch, classes " + std::to_string(classes()) + ")");
   }
 
  private:
@@ -139,6 +167,7 @@ class LossContext {
   const void* targets_;
   double scale_;
   Real* gradient_;
+  ClassGroup group_;
 };
 
 }  // namespace weft

@@ -4,7 +4,8 @@
 
 #include <array>
 
-#include "weft/graph/lower.hpp"
+#include "weft/graph/split.hpp"
+#include "weft/layer/loss.hpp"
 #include "weft/op/leaf_context.hpp"
 
 namespace weft {
@@ -49,14 +50,36 @@ constexpr LeafFunctions<Real> leaf_functions() {
   return out;
 }
 
-template <class Model>
-inline constexpr auto leaf_inputs_of = leaf_inputs<Model>();
+// How the model is divided: what code depends on of a strategy. classes: whether the loss takes slices of them.
+struct CodeSplit {
+  Index ranks = 1;
+  bool sequence = false, classes = false;
+  bool operator==(const CodeSplit&) const = default;
+};
 
-template <class KernelSet, class Real, class Model>
+struct LeafPart {
+  Features in{};
+  SplitKind kind = SplitKind::none;
+  Features out{}, whole_out{};
+};
+
+template <class Model, CodeSplit split>
+constexpr auto leaf_parts() {
+  std::array<LeafPart, std::size_t(Leaves<Model>::size)> parts{};
+  const GraphData graph = split_graph(lower<Model>(), split.ranks, split.sequence, split.classes);
+  for (std::size_t i = 0; i < parts.size() && i < graph.leaves.size(); ++i)
+    parts[i] = {graph.leaves[i].in, graph.leaves[i].split, graph.output, graph.tensor_ranks > 1 ? graph.whole_output : graph.output};
+  return parts;
+}
+template <class Model, CodeSplit split>
+inline constexpr auto leaf_parts_of = leaf_parts<Model, split>();
+
+template <class KernelSet, class Real, class Model, CodeSplit split>
 constexpr auto leaf_table() {
   std::array<LeafFunctions<Real>, std::size_t(Leaves<Model>::size)> table{};
   for_each_type(Leaves<Model>{}, [&]<int I, class L>() {
-    table[std::size_t(I)] = leaf_functions<KernelSet, Real, L, leaf_inputs_of<Model>[std::size_t(I)]>();
+    constexpr LeafPart part = leaf_parts_of<Model, split>[std::size_t(I)];
+    table[std::size_t(I)] = leaf_functions<KernelSet, Real, typename PartOf<L, part.kind, split.ranks>::type, part.in>();
   });
   return table;
 }
@@ -69,13 +92,14 @@ struct LossCall {
   const void* targets = nullptr;
   double scale = 0;
   Real* gradient = nullptr;
+  ClassGroup group{};
   double loss = 0;
   Index count = 0;
 };
 
-template <class KernelSet, class Real, class Loss, Features out>
+template <class KernelSet, class Real, class Loss, Features out, Index whole_classes>
 void run_loss(LossCall<Real>& call) {
-  LossContext<KernelSet, Real, out> context(call.rows, call.prediction, call.targets, call.scale, call.gradient);
+  LossContext<KernelSet, Real, out, whole_classes> context(call.rows, call.prediction, call.targets, call.scale, call.gradient, call.group);
   const auto result = Loss::run(context);
   call.loss = result.loss, call.count = result.count;
 }
@@ -85,15 +109,18 @@ template <class Real>
 struct ModelCode {
   const LeafFunctions<Real>* leaves = nullptr;
   void (*loss)(LossCall<Real>&) = nullptr;
+  CodeSplit split{};
 };
 
-template <class KernelSet, class Real, class Model>
-inline constexpr auto leaf_table_of = leaf_table<KernelSet, Real, Model>();
+template <class KernelSet, class Real, class Model, CodeSplit split>
+inline constexpr auto leaf_table_of = leaf_table<KernelSet, Real, Model, split>();
 
-template <class KernelSet, class Real, class Model, class Loss>
+// The code of one rank: of the whole model, or of its part in a tensor group of `tensor_ranks`.
+template <class KernelSet, class Real, class Model, class Loss, Index tensor_ranks = 1, bool sequence = false>
 constexpr ModelCode<Real> model_code() {
-  constexpr Features out = lower<Model>().output;
-  return {leaf_table_of<KernelSet, Real, Model>.data(), &run_loss<KernelSet, Real, Loss, out>};
+  constexpr CodeSplit split{tensor_ranks, sequence && tensor_ranks > 1, divides_classes<Loss>};
+  constexpr LeafPart last = leaf_parts_of<Model, split>[std::size_t(Leaves<Model>::size) - 1];
+  return {leaf_table_of<KernelSet, Real, Model, split>.data(), &run_loss<KernelSet, Real, Loss, last.out, last.whole_out.elems()>, split};
 }
 
 }  // namespace weft

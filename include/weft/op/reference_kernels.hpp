@@ -2,6 +2,7 @@
 // The plain implementations as an executor: what the fast kernels are tested against in whole models, and what is read first.
 #pragma once
 
+#include "weft/kernel/divided_cross_entropy.hpp"
 #include "weft/kernel/attention.hpp"
 #include "weft/kernel/batch_norm2d.hpp"
 #include "weft/kernel/conv2d.hpp"
@@ -59,6 +60,7 @@ struct ReferenceKernels {
   template <class... A> static void rms_norm_forward(A... a) { kernel::rms_norm_forward(a...); }
   template <class... A> static void rms_norm_backward(A... a) { kernel::rms_norm_backward(a...); }
   template <class... A> static auto softmax_cross_entropy(A... a) { return kernel::softmax_cross_entropy(a...); }
+  template <class... A> static auto divided_cross_entropy(A... a) { return kernel::divided_cross_entropy(a...); }
   template <class... A> static auto mean_squared_error(A... a) { return kernel::mean_squared_error(a...); }
   template <class... A> static Index embedding_forward(A... a) { return kernel::embedding_forward(a...); }
   template <class... A> static void embedding_backward(A... a) { kernel::embedding_backward(a...); }

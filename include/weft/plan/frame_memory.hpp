@@ -49,6 +49,13 @@ constexpr Index tensor_bytes(Features features, const MemoryFacts& facts) {
   return round_up(facts.rows * features.elems() * (features.element == Element::token ? 4 : facts.real_bytes), alignment_bytes);
 }
 
+// Rows of a tensor of one rank of a tensor group: its slice, or all of them with room for equal slices.
+constexpr Index row_capacity(Index rows, const GraphData& graph, bool divided) {
+  if (!graph.sequence) return rows;
+  const Index slice = divide_up(rows, graph.tensor_ranks);
+  return divided ? slice : slice * graph.tensor_ranks;
+}
+
 // First-fit packing of intervals over an op order: largest first, each at the lowest offset where no overlapping interval lies.
 class IntervalPacker {
  public:
@@ -112,6 +119,11 @@ class FrameLifetimes {
 
   constexpr const OpSite& op(int i) const { return graph_->ops[std::size_t(frame_.first_op + i)]; }
   constexpr const LeafSite& leaf(int i) const { return graph_->leaves[std::size_t(op(i).leaf)]; }
+  constexpr Index bytes(int tensor, const MemoryFacts& facts) const {
+    MemoryFacts own = facts;
+    own.rows = row_capacity(facts.rows, *graph_, graph_->rows_divided[std::size_t(frame_.first_tensor + tensor)] != 0);
+    return tensor_bytes(features(tensor), own);
+  }
   constexpr Features features(int tensor) const { return graph_->tensors[std::size_t(frame_.first_tensor + tensor)]; }
 
   // Alive from op `from` to op `to` of the forward order, across a point where all micro-batches meet.

@@ -86,7 +86,9 @@ class GradientFlowBuilder {
       if (flow_.first_input[at]) try_join(op.input, op.output);
     } else if (op.kind == OpKind::leaf && op.second >= 0) {
       flow_.copies_second[at] = !(flow_.first_second[at] && try_join(op.second, op.output));
-    } else if (op.kind == OpKind::leaf && life_.leaf(i).facts.in_place && flow_.first_input[at]) {
+    } else if (op.kind == OpKind::all_reduce && flow_.first_input[at]) {
+      try_join(op.input, op.output);
+    } else if ((op.kind == OpKind::enter || (op.kind == OpKind::leaf && life_.leaf(i).facts.in_place)) && flow_.first_input[at]) {
       transforms_[at] = 1;
       if (!try_join(op.input, op.output)) transforms_[at] = 0;
     }
@@ -130,7 +132,7 @@ class GradientFlowBuilder {
     for (int t = 0; t < num_tensors_; ++t) {
       if (flow_.first[std::size_t(t)] < 0) continue;
       GradientFlow::Group& group = flow_.all[std::size_t(flow_.groups.of(t))];
-      const Index bytes = tensor_bytes(life_.features(t), facts_);
+      const Index bytes = life_.bytes(t, facts_);
       group.from = flow_.first[std::size_t(t)] > group.from ? flow_.first[std::size_t(t)] : group.from;
       group.to = life_.producer[std::size_t(t)] < group.to ? life_.producer[std::size_t(t)] : group.to;
       group.bytes = bytes > group.bytes ? bytes : group.bytes;

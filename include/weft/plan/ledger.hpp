@@ -13,6 +13,10 @@ constexpr const char* name_of(LedgerPhase phase) {
     case LedgerPhase::message: return "message";
     case LedgerPhase::gather: return "gather";
     case LedgerPhase::scatter: return "scatter";
+    case LedgerPhase::layer_forward: return "layer, forward";
+    case LedgerPhase::layer_backward: return "layer, backward";
+    case LedgerPhase::loss: return "loss";
+    case LedgerPhase::summed: return "summed gradient";
     case LedgerPhase::bucket: return "gradient bucket";
     case LedgerPhase::tie: return "tie";
     case LedgerPhase::join_backward: return "join, backward";
@@ -41,9 +45,29 @@ constexpr Features chunk_input(const PlanData& plan, int c) {
   return plan.graph.tensors[std::size_t(plan.graph.frames[std::size_t(unit.frame)].first_tensor)];
 }
 
+// The rows of it that a rank sends or receives.
+constexpr Index chunk_input_rows(const PlanData& plan, int c, Index rows) {
+  const UnitData& unit = plan.units[std::size_t(plan.chunks[std::size_t(c)].first_unit)];
+  const FrameSite& frame = plan.graph.frames[std::size_t(unit.frame)];
+  return plan.graph.rows_divided[std::size_t(frame.first_tensor)] ? divide_up(rows, plan.graph.tensor_ranks) : rows;
+}
+
 // Messages are told apart by what they carry: the tag of micro-batch m into chunk c, or of its gradient out of it.
 constexpr Index message_tag(const PlanData& plan, int c, int micro, bool gradient) {
   return 1 + (Index(c) * 2 + gradient) * plan.micros + micro;
+}
+
+// What a communicating op calls; barrier stands for nothing.
+constexpr Operation communication_of(OpKind kind, bool backward) {
+  switch (kind) {
+    case OpKind::all_reduce: return backward ? Operation::barrier : Operation::all_reduce;
+    case OpKind::enter: return backward ? Operation::all_reduce : Operation::barrier;
+    case OpKind::gather_rows: return backward ? Operation::reduce_scatter : Operation::all_gather;
+    case OpKind::copy_rows: return backward ? Operation::barrier : Operation::all_gather;
+    case OpKind::scatter_rows: return backward ? Operation::all_gather : Operation::reduce_scatter;
+    case OpKind::slice_rows: return backward ? Operation::all_gather : Operation::barrier;
+    default: return Operation::barrier;
+  }
 }
 
 template <class Visit>
@@ -55,7 +79,7 @@ class LedgerWalk {
   constexpr void step() {
     for (std::size_t j = 0; j < plan_.joins.size(); ++j) join(LedgerPhase::join_forward, j);
     if (stage_.actions.empty()) {
-      for (Index m = 0; m < plan_.micros; ++m)
+      for (Index m = 0; m < plan_.micros && plan_.joins.empty(); ++m)
         action({ActionKind::forward, 0, int(m)}), action({ActionKind::backward, 0, int(m)});
     } else {
       const std::vector<Action>& actions = stage_.actions;
@@ -80,26 +104,61 @@ class LedgerWalk {
       case ActionKind::send_backward: return message(Operation::send, action.chunk, action, true, action.chunk - 1);
       case ActionKind::receive_backward: return message(Operation::receive, action.chunk + 1, action, true, action.chunk + 1);
       case ActionKind::forward:
-        for (Index u = chunk.first_unit; gathers && u < chunk.end_unit; ++u) unit(LedgerPhase::gather, u);
+        for (Index u = chunk.first_unit; u < chunk.end_unit; ++u) {
+          if (gathers) unit(LedgerPhase::gather, u);
+          for (int i = 0; i < num_ops(u); ++i) layer(u, i, false, action.micro);
+        }
+        if (action.chunk + 1 == int(plan_.chunks.size())) loss(action.micro);
         return;
       case ActionKind::backward:
       case ActionKind::backward_input:
         if (gathers) unit(LedgerPhase::gather, chunk.end_unit - 1);
         for (Index u = chunk.end_unit; u-- > chunk.first_unit;) {
           if (gathers && u > chunk.first_unit) unit(LedgerPhase::gather, u - 1);
-          if (scatters) unit(LedgerPhase::scatter, u);
+          for (int i = num_ops(u); i-- > 0;) {
+            for (const Rerun& rerun : plan_.activations.frames[std::size_t(plan_.units[std::size_t(u)].frame)].reruns)
+              for (int again = rerun.first; rerun.before == i && again <= rerun.last; ++again) layer(u, again, false, action.micro);
+            layer(u, i, true, action.micro);
+          }
+          if (scatters) summed(u), unit(LedgerPhase::scatter, u);
         }
         return;
       case ActionKind::backward_weight:
-        for (Index u = chunk.end_unit; scatters && u-- > chunk.first_unit;) unit(LedgerPhase::scatter, u);
+        for (Index u = chunk.end_unit; scatters && u-- > chunk.first_unit;) summed(u), unit(LedgerPhase::scatter, u);
         return;
       default: return;
     }
   }
 
  private:
-  constexpr void put(LedgerPhase phase, Index number, CallRecord call, GroupKind group, int micro = -1) {
-    visit_(LedgerEntry{phase, number, call, group, micro});
+  constexpr void put(LedgerPhase phase, Index number, CallRecord call, GroupKind group, int micro = -1, Index elems_per_row = 0,
+                     bool divided = false) {
+    visit_(LedgerEntry{phase, number, call, group, micro, elems_per_row, divided});
+  }
+
+  // What a tensor group says for an op of a unit.
+  constexpr void layer(Index u, int i, bool backward, int micro) {
+    const FrameSite& frame = plan_.graph.frames[std::size_t(plan_.units[std::size_t(u)].frame)];
+    const OpSite& op = plan_.graph.ops[std::size_t(frame.first_op + i)];
+    if (!is_communication(op.kind)) return;
+    const Operation operation = communication_of(op.kind, backward);
+    if (operation == Operation::barrier) return;
+    const bool divided = operation != Operation::all_reduce;
+    const Index width = plan_.graph.tensors[std::size_t(frame.first_tensor + op.input)].elems();
+    put(backward ? LedgerPhase::layer_backward : LedgerPhase::layer_forward, u,
+        {.operation = operation,
+         .type = plan_.training.type,
+         .reduction = Reduction::sum,
+         .count = (divided ? divide_up(plan_.rows, plan_.graph.tensor_ranks) : plan_.rows) * width},
+        GroupKind::tensor, micro, width, divided);
+  }
+  constexpr int num_ops(Index u) const { return plan_.graph.frames[std::size_t(plan_.units[std::size_t(u)].frame)].num_ops; }
+  constexpr void loss(int micro) {
+    if (!plan_.divides_classes()) return;
+    CallRecord call{.operation = Operation::all_reduce, .type = ElementType::f64, .reduction = Reduction::maximum, .count = plan_.rows};
+    put(LedgerPhase::loss, 0, call, GroupKind::tensor, micro, 1);
+    call.reduction = Reduction::sum, call.count = 3 * plan_.rows;
+    put(LedgerPhase::loss, 0, call, GroupKind::tensor, micro, 3);
   }
   static constexpr CallRecord all_reduce(ElementType type, Index count, Index tag) {
     return {.operation = Operation::all_reduce, .type = type, .reduction = Reduction::sum, .count = count, .tag = tag};
@@ -111,9 +170,20 @@ class LedgerWalk {
         {.operation = operation,
          .type = plan_.training.type,
          .peer = plan_.chunks[std::size_t(other)].stage,
-         .count = plan_.rows * chunk_input(plan_, tensor_of).elems(),
+         .count = chunk_input_rows(plan_, tensor_of, plan_.rows) * chunk_input(plan_, tensor_of).elems(),
          .tag = message_tag(plan_, tensor_of, action.micro, gradient)},
-        GroupKind::pipe, action.micro);
+        GroupKind::pipe, action.micro, chunk_input(plan_, tensor_of).elems(), chunk_input_rows(plan_, tensor_of, plan_.rows) != plan_.rows);
+  }
+
+  // Gradients that are summands within a tensor group, of a unit: in one call each.
+  constexpr void summed(Index u) {
+    if (plan_.is_shared(u)) return;
+    each_summed(u);
+  }
+  constexpr void each_summed(Index u) {
+    for (const Stretch& stretch : plan_.summed)
+      if (stretch.frame == plan_.units[std::size_t(u)].frame)
+        put(LedgerPhase::summed, u, all_reduce(plan_.training.type, stretch.elems, u + 1), GroupKind::tensor);
   }
 
   // A unit's whole parameters are gathered, or its gradients are divided. Units that others use are treated once a step.
@@ -162,6 +232,9 @@ class LedgerWalk {
                      (site.op + 1 < frame.num_ops ? plan_.watermarks[following] : frame.parameter_elems));
       join(LedgerPhase::join_backward, j);
     }
+    for (int c : stage_.chunks)
+      for (Index u = plan_.chunks[std::size_t(c)].first_unit; u < plan_.chunks[std::size_t(c)].end_unit; ++u)
+        if (!strategy_.shards_gradients() || plan_.is_shared(u)) each_summed(u);
     if (sharding == Shard::none) {
       for (; has_data() && next < stage_.buckets.size(); ++next)
         put(LedgerPhase::bucket, Index(next), all_reduce(plan_.training.type, stage_.buckets[next].elems, Index(next)), GroupKind::data);

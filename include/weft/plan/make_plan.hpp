@@ -4,7 +4,7 @@
 #pragma once
 
 #include "weft/base/hash.hpp"
-#include "weft/graph/lower.hpp"
+#include "weft/graph/split.hpp"
 #include "weft/plan/ledger.hpp"
 #include "weft/plan/place_stages.hpp"
 #include "weft/schedule/add_communication.hpp"
@@ -19,8 +19,10 @@ inline constexpr Index control_fields = 8;
 inline constexpr Index num_gather_buffers = 3, num_scatter_buffers = 1;
 
 constexpr PlanFault find_fault(const GraphData& graph, const StrategyData& strategy, const Batch& batch, const TrainingData& training) {
-  static_assert(int(GraphRule::empty) == int(PlanRule::empty),
+  static_assert(int(GraphRule::tensor_rows) == int(PlanRule::tensor_rows),
                 "weft[plan.rules]: PlanRule begins with GraphRule's rules, in its order; keep both lists alike");
+  if (graph.fault.rule >= GraphRule::tensor_divides)
+    return {PlanRule(int(graph.fault.rule)), graph.fault.leaf, graph.fault.given.channels, graph.fault.number};
   if (graph.fault.rule != GraphRule::none)
     return {PlanRule(int(graph.fault.rule)), graph.fault.leaf, graph.fault.given.channels, graph.fault.wanted.channels,
             graph.fault.given.height};
@@ -60,6 +62,17 @@ constexpr std::vector<JoinSite> find_joins(const GraphData& graph) {
         if (op.kind == OpKind::leaf && graph.leaves[std::size_t(op.leaf)].facts.join_elems > 0)
           out.push_back({frame.first_unit + repetition, repetition, int(f), i, op.leaf});
       }
+  }
+  return out;
+}
+
+// Parameters whose gradients are summands of the ranks of a tensor group, as stretches of their unit.
+constexpr std::vector<Stretch> summed_stretches(const GraphData& graph) {
+  std::vector<Stretch> out;
+  for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
+    const ParameterSite& site = graph.parameters[p];
+    if (site.split.summed && site.owner == int(p) && site.facts.kind != ParameterKind::buffer)
+      out.push_back({graph.leaves[std::size_t(site.leaf)].frame, site.offset, round_up(site.facts.elems(), parameter_alignment_elems)});
   }
   return out;
 }
@@ -131,8 +144,8 @@ constexpr void place_micro_batches(PlanData& plan, int stage_number) {
     }
     chunk.first_slot_byte = slots, slots += chunk.depth * chunk.slot_bytes;
     chunk.first_weight_slot_byte = slots, slots += chunk.weight_depth * chunk.weight_slot_bytes;
-    if (c > 0) chunk.input_bytes = tensor_bytes(chunk_input(plan, c), {.rows = plan.rows, .real_bytes = real});
-    if (!last) chunk.gradient_bytes = tensor_bytes(chunk_input(plan, c + 1), {.rows = plan.rows, .real_bytes = real});
+    if (c > 0) chunk.input_bytes = tensor_bytes(chunk_input(plan, c), {.rows = chunk_input_rows(plan, c, plan.rows), .real_bytes = real});
+    if (!last) chunk.gradient_bytes = tensor_bytes(chunk_input(plan, c + 1), {.rows = chunk_input_rows(plan, c + 1, plan.rows), .real_bytes = real});
     if (last && !plan.activations.frames.back().output_gradient_kept && !loss_in_place(stage, c)) {
       chunk.gradient_bytes = tensor_bytes(plan.graph.output, {.rows = plan.rows, .real_bytes = real});
       chunk.gradient_depth = chunk.depth;  // written by the loss, right after forward
@@ -169,6 +182,7 @@ constexpr Memory make_memory(const PlanData& plan, int stage_number, const Execu
     out.joins += 2 * aligned((facts.join_elems + 1) * 8) + aligned(facts.step_elems * real);
   }
   out.control = aligned(plan.control_elems * 8);
+  if (last && plan.divides_classes()) out.loss = aligned(4 * plan.rows * 8);
   out.scratch = aligned(executor.scratch_bytes);
   return out;
 }
@@ -178,6 +192,7 @@ constexpr PlanData make_plan_as_said(GraphData graph, const StrategyData& strate
   PlanData plan;
   plan.fault = find_fault(graph, strategy, batch, training);
   plan.graph = graph, plan.strategy = strategy, plan.batch = batch, plan.training = training;
+  plan.summed = summed_stretches(graph);
   if (plan.fault.rule != PlanRule::none) return plan;
   plan.rows = batch.micro * batch.sequence;
   plan.micros = batch.global / (strategy.data() * batch.micro);

@@ -20,7 +20,8 @@ constexpr void place_values(const GraphData& graph, int frame_index, const Memor
   TensorGroups groups(n);
   for (int i = 0; i < frame.num_ops; ++i) {
     const OpSite& op = life.op(i);
-    if (op.kind != OpKind::leaf || op.second >= 0 || !life.leaf(i).facts.in_place) continue;
+    const bool in_place = op.kind == OpKind::leaf ? life.leaf(i).facts.in_place : op.kind == OpKind::all_reduce || op.kind == OpKind::enter;
+    if (!in_place || op.second >= 0) continue;
     const std::size_t in = std::size_t(op.input);
     if (op.input != 0 && !life.kept[in] && life.num_uses[in] == 1) groups.join(op.input, op.output);
   }
@@ -44,7 +45,7 @@ constexpr void place_values(const GraphData& graph, int frame_index, const Memor
     const std::size_t at = std::size_t(t);
     group.from = life.producer[at] < group.from ? life.producer[at] : group.from;
     group.to = life.last_use[at] > group.to ? life.last_use[at] : group.to;
-    group.bytes = tensor_bytes(life.features(t), facts) > group.bytes ? tensor_bytes(life.features(t), facts) : group.bytes;
+    group.bytes = life.bytes(t, facts) > group.bytes ? life.bytes(t, facts) : group.bytes;
     group.kept |= life.kept[at] != 0;
     group.output |= t == frame.output;
     const OpSite& maker = life.op(life.producer[at]);
@@ -80,7 +81,8 @@ constexpr void place_values(const GraphData& graph, int frame_index, const Memor
       out.saved.push_back({is_live(l) ? Storage::live : Storage::slot, end});
       if (k >= leaf.saved.size()) continue;
       const SavedFacts& saved = leaf.saved[k];
-      end += round_up((facts.rows * saved.elems_per_row + saved.fixed_elems) * (saved.integer ? 4 : facts.real_bytes), alignment_bytes);
+      const Index rows = graph.leaves[std::size_t(frame.first_leaf + l)].rows_divided ? divide_up(facts.rows, graph.tensor_ranks) : facts.rows;
+      end += round_up((rows * saved.elems_per_row + saved.fixed_elems) * (saved.integer ? 4 : facts.real_bytes), alignment_bytes);
     }
   }
 }
@@ -142,9 +144,10 @@ constexpr void place_gradients(const GraphData& graph, int frame_index, const Me
     }
   }
   for (int i = 0; i < last; ++i)  // a layer that overwrites dx where something is already
-    if (life.op(i).kind == OpKind::leaf && !life.leaf(i).facts.adds_input_gradient && !flow.first_input[std::size_t(i)]) {
+    if ((is_communication(life.op(i).kind) || (life.op(i).kind == OpKind::leaf && !life.leaf(i).facts.adds_input_gradient)) &&
+        !flow.first_input[std::size_t(i)]) {
       out.gradient_parts[std::size_t(i)] = {Storage::workspace, 0};
-      workspace.add(n + i, last - i, last - i, tensor_bytes(life.features(life.op(i).input), facts));
+      workspace.add(n + i, last - i, last - i, life.bytes(life.op(i).input, facts));
     }
   out.backward_workspace_bytes = workspace.pack([&](int tag, Index offset) {
     (tag < n ? out.gradients[std::size_t(tag)] : out.gradient_parts[std::size_t(tag - n)]).offset = offset;

@@ -36,6 +36,7 @@ constexpr StrategyData lower_strategy(const Strategy& strategy) {
     out.axes.push(Axis::role, axis.size());
     if constexpr (requires { axis.bucket_bytes; }) out.bucket_bytes = axis.bucket_bytes;
     if constexpr (requires { axis.recompute; }) out.recompute = axis.recompute, out.fits_recompute = axis.fit;
+    if constexpr (requires { axis.sequence; }) out.sequence = axis.sequence;
     if constexpr (requires { axis.overlap; }) out.overlap = axis.overlap;
     if constexpr (requires { axis.shard; }) out.shard = axis.shard, out.shard_ranks = axis.shard_ranks;
     if constexpr (requires { typename Axis::Schedule; }) lower_pipeline(axis, out);
@@ -47,7 +48,7 @@ template <class RecipeType>
 constexpr TrainingData lower_recipe(const GraphData& graph) {
   using Loss = typename RecipeType::Loss;
   return {RecipeType::Precision::type, RecipeType::Optimizer::num_states, Loss::target(graph.output), Loss::counts_per_row(graph.output),
-          Loss::name};
+          divides_classes<Loss>, Loss::name};
 }
 
 // The whole plan as data. Faults are in it: see require_valid.
@@ -55,7 +56,7 @@ template <class Model, class RecipeType = Recipe<>>
 constexpr PlanData plan_data(const StrategyData& strategy, const Batch& batch, const Budget& budget = {}) {
   GraphData graph = lower<Model>(batch.sequence);
   const TrainingData training = lower_recipe<RecipeType>(graph);
-  return make_plan(graph, strategy, batch, training, budget);
+  return make_plan(split_graph(graph, strategy.tensor(), strategy.sequence, training.divides_classes), strategy, batch, training, budget);
 }
 
 // A plan made at start-up, from a mesh value. Errors: what Plan refuses, with the same ids.

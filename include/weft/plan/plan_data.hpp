@@ -66,15 +66,24 @@ struct JoinSite {
   int frame = 0, op = 0, leaf = 0;
 };
 
-enum class LedgerPhase : char { join_forward, message, gather, scatter, bucket, tie, join_backward, control, publish };
+enum class LedgerPhase : char { join_forward, message, gather, scatter, layer_forward, layer_backward, loss, summed, bucket, tie, join_backward, control, publish };
 
-// A call that a rank makes in a step. Where it grows with the rows of a micro-batch, `call.count` is that of `micro` at capacity.
+// A call that a rank makes in a step. Where it grows with the rows of `micro`, `call.count` is that at capacity: elems_per_row for every row,
+// or for a slice of the rows (`divided`).
 struct LedgerEntry {
   LedgerPhase phase = LedgerPhase::bucket;
   Index number = 0;  // of the join, the bucket, the unit
   CallRecord call{};
   GroupKind group = GroupKind::data;
   int micro = -1;
+  Index elems_per_row = 0;
+  bool divided = false;
+};
+
+// Elements of a unit's parameters, in every repetition of a frame.
+struct Stretch {
+  int frame = 0;
+  Index first = 0, elems = 0;
 };
 
 // Bytes of one rank. What is listed here is exact: the engine allocates just this.
@@ -82,10 +91,10 @@ struct Memory {
   Index parameters = 0, buffers = 0, gradients = 0, optimizer = 0;
   Index gathered = 0;  // whole units of parameters and gradients that are sharded
   Index activations = 0, live = 0, boundaries = 0, workspace = 0, messages = 0;
-  Index inputs = 0, joins = 0, control = 0, scratch = 0;
+  Index inputs = 0, joins = 0, loss = 0, control = 0, scratch = 0;
 
   constexpr Index total() const {
-    return parameters + buffers + gradients + optimizer + gathered + activations + live + boundaries + workspace + messages + inputs + joins +
+    return parameters + buffers + gradients + optimizer + gathered + activations + live + boundaries + workspace + messages + inputs + joins + loss +
            control + scratch;
   }
 };
@@ -116,6 +125,9 @@ enum class PlanRule : char {
   layer_options,
   not_a_layer,
   empty,
+  tensor_divides,
+  tensor_features,
+  tensor_rows,
   ranks_positive,
   bucket_positive,
   shard_divides,
@@ -159,9 +171,12 @@ struct PlanData {
   std::vector<ChunkData> chunks{};
   std::vector<StageData> stages{};
   std::vector<TieData> ties{};
+  std::vector<Stretch> summed{};  // by the tensor group, once a step
   Memory memory{};  // of the stage that needs most
   PlanFault fault{};
 
+  // Whether each rank of a tensor group has a slice of the classes.
+  constexpr bool divides_classes() const { return graph.tensor_ranks > 1 && !(graph.output == graph.whole_output); }
   constexpr bool streams() const { return stages.size() > 1; }
   constexpr int stage_of_unit(Index unit) const { return chunks[std::size_t(units[std::size_t(unit)].chunk)].stage; }
   // The unit that owns a parameter, seen from a repetition of its user.

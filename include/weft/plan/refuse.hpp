@@ -29,6 +29,12 @@ constexpr const char* rule_text(PlanRule rule) {
     case PlanRule::not_a_layer:
       return "weft[graph.layer]: this is not a layer: it lacks name, version, output(Features) or facts(Features, Index); see layer/facts.hpp";
     case PlanRule::empty: return "weft[graph.empty]: the model has no layers; add one";
+    case PlanRule::tensor_divides:
+      return "weft[tensor.divides]: the tensor ranks divide the heads, key/value heads or features of every layer that they share; change TensorParallel::ranks or the layer";
+    case PlanRule::tensor_features:
+      return "weft[tensor.features]: slices of features reach a layer that needs them whole, or a tie whose sides are sliced differently; use fewer tensor ranks or give the layer a SplitRule";
+    case PlanRule::tensor_rows:
+      return "weft[tensor.rows]: a Repeat gives its rows divided otherwise than it takes them; put a layer before it, or use TensorParallel without sequence";
     case PlanRule::ranks_positive: return "weft[mesh.ranks]: a mesh has at least one rank; change DataParallel::ranks";
     case PlanRule::bucket_positive: return "weft[data.bucket_bytes]: a bucket holds at least one byte; change DataParallel::bucket_bytes";
     case PlanRule::shard_divides:
@@ -61,6 +67,14 @@ constexpr const char* rule_text(PlanRule rule) {
   return "";
 }
 
+// "1, 2, 4"
+inline std::string divisors_text(Index number) {
+  std::string text;
+  for (Index d = 1; d <= number && d <= 64; ++d)
+    if (number % d == 0) text += (text.empty() ? "" : ", ") + std::to_string(d);
+  return text;
+}
+
 // "weft[batch.divides]: … (batch 10, ranks 3, micro 2)"
 inline std::string fault_text(const PlanData& plan) {
   const PlanFault& fault = plan.fault;
@@ -73,6 +87,12 @@ inline std::string fault_text(const PlanData& plan) {
     return text + ")";
   }
   switch (fault.rule) {
+    case PlanRule::tensor_divides:
+      return text + " (layer " + path_of_leaf(plan.graph, fault.leaf, 0) + ": " + number(fault.found) + ", tensor ranks " + number(fault.wanted) +
+             ", possible: " + divisors_text(fault.found) + ")";
+    case PlanRule::tensor_features:
+    case PlanRule::tensor_rows:
+      return text + " (layer " + path_of_leaf(plan.graph, fault.leaf, 0) + ", tensor ranks " + number(fault.wanted) + ")";
     case PlanRule::ranks_positive: return text + " (ranks " + number(fault.found) + ")";
     case PlanRule::bucket_positive: return text + " (bucket_bytes " + number(fault.found) + ")";
     case PlanRule::shard_divides: return text + " (shard_ranks " + number(fault.found) + ", data ranks " + number(fault.wanted) + ")";
@@ -147,6 +167,10 @@ template <Index>
 struct position;
 template <Index>
 struct schedule_rule;
+template <Index>
+struct divisible;
+template <Index>
+struct tensor_ranks;
 template <int>
 struct layer_number;
 
@@ -168,6 +192,9 @@ constexpr bool explain() {
   if constexpr (f.rule == layer_options) static_assert(acceptable<Layer>, "weft[layer.options]: a layer refuses its own options; see its explain()");
   if constexpr (f.rule == not_a_layer) static_assert(acceptable<Layer>, "weft[graph.layer]: this is not a layer: it lacks name, version, output(Features) or facts(Features, Index); see layer/facts.hpp");
   if constexpr (f.rule == empty) static_assert(acceptable<Layer>, "weft[graph.empty]: the model has no layers; add one");
+  if constexpr (f.rule == tensor_divides) static_assert(acceptable<Layer, layer_number<f.leaf>, divisible<f.found>, tensor_ranks<f.wanted>>, "weft[tensor.divides]: the tensor ranks divide the heads, key/value heads or features of every layer that they share; change TensorParallel::ranks or the layer");
+  if constexpr (f.rule == tensor_features) static_assert(acceptable<Layer, layer_number<f.leaf>, tensor_ranks<f.wanted>>, "weft[tensor.features]: slices of features reach a layer that needs them whole, or a tie whose sides are sliced differently; use fewer tensor ranks or give the layer a SplitRule");
+  if constexpr (f.rule == tensor_rows) static_assert(acceptable<Layer, layer_number<f.leaf>, tensor_ranks<f.wanted>>, "weft[tensor.rows]: a Repeat gives its rows divided otherwise than it takes them; put a layer before it, or use TensorParallel without sequence");
   if constexpr (f.rule == ranks_positive) static_assert(acceptable<ranks<f.found>>, "weft[mesh.ranks]: a mesh has at least one rank; change DataParallel::ranks");
   if constexpr (f.rule == bucket_positive) static_assert(acceptable<bytes<f.found>>, "weft[data.bucket_bytes]: a bucket holds at least one byte; change DataParallel::bucket_bytes");
   if constexpr (f.rule == shard_divides) static_assert(acceptable<ranks<f.wanted>, shard_ranks<f.found>>, "weft[data.shard_ranks]: shard_ranks divides the data ranks; change DataParallel::ranks or shard_ranks");

@@ -62,6 +62,7 @@ struct StrategyData {
   bool overlap = true;
   Shard shard = Shard::none;
   Index shard_ranks = 0;                                // data ranks that hold one copy of what is sharded; 0: all
+  bool sequence = false;  // of a tensor axis
   Recompute recompute = Recompute::none;
   bool fits_recompute = false;  // more is made again as far as the budget needs it
   Index chunks_per_stage = 1;                           // of a pipeline
@@ -89,6 +90,7 @@ struct TrainingData {
   Index optimizer_states = 2;
   Features target{};
   Index counts_per_row = 1;
+  bool divides_classes = false;  // the loss takes slices of a prediction
   const char* loss_name = "";
 };
 

@@ -18,7 +18,8 @@ void audit(const PlanData& plan, int stage, Groups<Communicator>& groups, Rows&&
     const std::size_t number = groups.number_of(entry), place = cursors[number]++;
     const auto made = groups.all()[number].records();
     CallRecord expected = entry.call;
-    if (entry.micro >= 0) expected.count = expected.count / plan.rows * rows(entry.micro);
+    if (entry.micro >= 0)
+      expected.count = (entry.divided ? divide_up(Index(rows(entry.micro)), plan.graph.tensor_ranks) : rows(entry.micro)) * entry.elems_per_row;
     if (place < made.size() && agree(made[place], expected)) return;
     throw Error("audit.call", text_of("a rank did not communicate as its plan says; this is a fault of the engine or of a policy (rank ",
                                       rank, ", call ", place, " of the ", name_of(entry.group), " group: the ledger says ",

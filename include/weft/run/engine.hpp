@@ -47,7 +47,7 @@ class Engine {
   using Real = RealType;
   using Kernels = typename KernelsOf<Executor>::type;
   using Comm = RecordingCommunicator<Communicator>;
-  using WalkerType = Walker<Kernels, Real>;
+  using WalkerType = Walker<Kernels, Real, Comm>;
 
   // Collective: all ranks make their engine of the same plan. Parameters get the layers' own initial values.
   // Errors: weft[engine.ranks], weft[engine.plans] (plans differ between ranks), weft[engine.optimizer], weft[engine.type].
@@ -64,6 +64,7 @@ class Engine {
     weft::require_valid(optimizer_);
     check();
     walker_.set_poison(options.poison);
+    if (groups_.has(GroupKind::tensor)) walker_.set_tensor_group(&groups_[GroupKind::tensor]);
     requests_.reserve(stage().buckets.size());
     left_.assign(plan_.chunks.size(), 0);
     make_decay_ranges();
@@ -76,7 +77,12 @@ class Engine {
   template <class Rule>
   void initialise(std::uint64_t seed, Rule&& rule) {
     for_each_held([&](int p, Index repetition, const ParameterSite& site, Real* data, Index first, Index elems) {
-      weft::initialise(p, repetition, seed, first, elems, data, rule(path_of(plan_.graph, p, repetition), site.facts));
+      const InitialValue initial = rule(path_of(plan_.graph, p, repetition), site.facts);
+      if (site.split.dimension >= 0) std::fill_n(data, elems, Real(0));  // padding
+      for_each_stretch(site, plan_.graph.tensor_ranks, place_.tensor, [&](Index own, Index whole, Index count) {
+        const Index from = std::max(own, first), to = std::min(own + count, first + elems);
+        if (from < to) weft::initialise(p, repetition, seed, whole + (from - own), to - from, data + (from - first), initial);
+      });
     });
     refresh();
   }
@@ -231,6 +237,9 @@ class Engine {
     if (plan_.training.type != element_type_of<Real>)
       throw Error("engine.type", std::string("the plan is for another element type than the engine; use one of them for both (plan ") +
                                      name_of(plan_.training.type) + ", engine " + name_of(element_type_of<Real>) + ")");
+    if (code_.split.ranks != plan_.strategy.tensor() || code_.split.sequence != (plan_.graph.sequence && plan_.strategy.tensor() > 1))
+      throw Error("engine.tensor", text_of("the code is for another split of layers than the plan; give model_code the plan's tensor ranks and sequence (plan ",
+                                           plan_.strategy.tensor(), ", code ", code_.split.ranks, ")"));
     if (plan_.training.optimizer_states != OptimizerRule::num_states)
       throw Error("engine.optimizer",
                   "the plan counts another number of optimizer states than the optimizer keeps; name the optimizer in the Recipe (plan " +
@@ -246,9 +255,10 @@ class Engine {
                         std::to_string(r) + " differ)");
   }
 
-  // By place in the stage's arena, as if it were whole.
+  // By place in the stage's arena, as if it were whole. counted_: what this rank's part of the norm is made of: of a tensor group, the first
+  // rank counts what all have.
   void make_decay_ranges() {
-    decayed_.clear();
+    decayed_.clear(), counted_.clear();
     const auto add = [&](int p, Index first) {
       const ParameterSite& site = plan_.graph.parameters[std::size_t(p)];
       add_range({first, round_up(site.facts.elems(), parameter_alignment_elems),
@@ -266,7 +276,14 @@ class Engine {
         const LeafSite& leaf = plan_.graph.leaves[std::size_t(l)];
         for (int p = leaf.first_parameter; p < leaf.first_parameter + leaf.facts.parameters.size(); ++p) {
           const ParameterSite& site = plan_.graph.parameters[std::size_t(p)];
-          if (site.owner == p && site.facts.kind != ParameterKind::buffer) add(p, unit.first_parameter_elem + site.offset);
+          if (site.owner != p || site.facts.kind == ParameterKind::buffer) continue;
+          add(p, unit.first_parameter_elem + site.offset);
+          if (site.split.dimension < 0 && place_.tensor != 0) continue;
+          const DecayRange range{unit.first_parameter_elem + site.offset, round_up(site.facts.elems(), parameter_alignment_elems), true};
+          if (!counted_.empty() && counted_.back().first + counted_.back().elems == range.first)
+            counted_.back().elems += range.elems;
+          else
+            counted_.push_back(range);
         }
       }
     }
@@ -334,6 +351,11 @@ class Engine {
 
   kernel::LossSum run_loss(const MicroBatch& micro, Real* gradient) {
     LossCall<Real> call{micro.leading.rows(), walker_.prediction(micro), walker_.targets(micro.input_slot), 1 / plan_.nominal, gradient};
+    if (plan_.divides_classes())
+      call.group = {int(place_.tensor), arenas_.loss.template as<double>(), &groups_[GroupKind::tensor],
+                    [](void* group, double* data, Index count, Reduction reduction) {
+                      static_cast<Comm*>(group)->all_reduce(data, count, reduction);
+                    }};
     code_.loss(call);
     return {call.loss, call.count};
   }
@@ -369,7 +391,10 @@ class Engine {
       store_.open_gradients(u);
     };
     const auto after = [&](Index u, int i) {
-      if (i == 0) store_.scatter(u, add_gradients_);
+      if (i == 0 && plan_.strategy.shards_gradients() && action.kind != ActionKind::forward) {
+        if (!plan_.is_shared(u)) sum_over_tensor(u);
+        store_.scatter(u, add_gradients_);
+      }
       if (last && buckets_overlap()) start_buckets(action.chunk, walker_.watermark(u, i));
       if (next_bucket_ > 0) groups_[GroupKind::data].progress();
     };
@@ -385,7 +410,7 @@ class Engine {
   }
 
   void copy_rows(const MicroBatch& micro, int chunk, const Real* from, Real* to) {
-    std::memcpy(to, from, std::size_t(micro.leading.rows() * chunk_input(plan_, chunk).elems()) * sizeof(Real));
+    std::memcpy(to, from, std::size_t(chunk_input_rows(plan_, chunk, micro.leading.rows()) * chunk_input(plan_, chunk).elems()) * sizeof(Real));
   }
 
   // Messages that stand side by side in the schedule go out as one exchange.
@@ -417,7 +442,7 @@ class Engine {
     const bool is_behind = action.kind == ActionKind::send_forward || action.kind == ActionKind::receive_backward;  // concerns chunk + 1
     const int tensor_of = action.chunk + is_behind;
     const int peer = plan_.chunks[std::size_t(is_behind ? action.chunk + 1 : action.chunk - 1)].stage;
-    const Index count = micro.leading.rows() * chunk_input(plan_, tensor_of).elems();
+    const Index count = chunk_input_rows(plan_, tensor_of, micro.leading.rows()) * chunk_input(plan_, tensor_of).elems();
     const Index tag = message_tag(plan_, tensor_of, action.micro, gradient);
     switch (action.kind) {
       case ActionKind::send_forward: return sends.push(outgoing(walker_.chunk_output(micro), count, peer, tag));
@@ -439,7 +464,7 @@ class Engine {
       if (c > 0 && !is_here(c - 1)) pass_message(false, plan_.chunks[std::size_t(c - 1)].stage, micro, c, walker_.chunk_input(micro));
       walker_.forward({-1, int(plan_.joins.size())}, micro, [&](Index u) { store_.gather(u); });
       if (is_last_chunk(c)) break;
-      const Index elems = micro.leading.rows() * chunk_input(plan_, c + 1).elems();
+      const Index elems = chunk_input_rows(plan_, c + 1, micro.leading.rows()) * chunk_input(plan_, c + 1).elems();
       MicroBatch next = micro;
       next.chunk = c + 1;
       if (is_here(c + 1))
@@ -451,7 +476,7 @@ class Engine {
     return micro;
   }
   void pass_message(bool sends, int peer, const MicroBatch& micro, int chunk, Real* data) {
-    const Index count = micro.leading.rows() * chunk_input(plan_, chunk).elems();
+    const Index count = chunk_input_rows(plan_, chunk, micro.leading.rows()) * chunk_input(plan_, chunk).elems();
     if constexpr (requires(Comm & comm) { comm.exchange({}, {}); }) {
       if (sends)
         groups_[GroupKind::pipe].send(static_cast<const Real*>(data), count, peer);
@@ -529,7 +554,9 @@ class Engine {
       while (has_data_group() && next_bucket_ < stage().buckets.size()) start_bucket();
       for (auto& request : requests_) groups_[GroupKind::data].wait(request);
       requests_.clear();
+      sum_rest_over_tensor();
     } else {
+      sum_rest_over_tensor();
       store_.scatter_rest([](Index count, const Real* from, Real* to) { std::memcpy(to, from, std::size_t(count) * sizeof(Real)); });
     }
     for (std::size_t t = 0; t < plan_.ties.size(); ++t) {
@@ -541,20 +568,39 @@ class Engine {
       }
     }
   }
+  // Gradients that are summands within the tensor group: of a unit; of all that are not divided a micro-batch at a time.
+  void sum_over_tensor(Index u) {
+    for (const Stretch& stretch : plan_.summed)
+      if (stretch.frame == plan_.units[std::size_t(u)].frame)
+        groups_[GroupKind::tensor].all_reduce(walker_.unit_gradients(u) + stretch.first, stretch.elems, Reduction::sum, u + 1);
+  }
+  void sum_rest_over_tensor() {
+    if (plan_.summed.empty()) return;
+    for (int c : stage().chunks)
+      for (Index u = plan_.chunks[std::size_t(c)].first_unit; u < plan_.chunks[std::size_t(c)].end_unit; ++u)
+        if (!plan_.strategy.shards_gradients() || plan_.is_shared(u)) sum_over_tensor(u);
+  }
   // Of this rank's part of the gradient, so that the parts of all ranks are the whole once.
   double square_sum() const {
-    if (place_.tensor != 0) return 0;
-    if (plan_.strategy.sharding() != Shard::none) {
-      double sum = 0;
-      if (place_.data / store_.shards() != 0) return 0;  // a replica of what others count
-      for (const Block& block : store_.blocks())
-        if (block.guest < 0) sum += Kernels::square_sum(store_.own_elems(block), static_cast<const Real*>(store_.own_gradients(block)));
-      return sum;
-    }
+    if (place_.data / store_.shards() != 0 && store_.shards() > 1) return 0;  // a replica of what others count
+    double sum = 0;
+    const auto add = [&](Index count, const Real* data) { sum += Kernels::square_sum(count, data); };
+    // Without shards, every data rank has the whole gradient and counts its part of it.
     const Index owned = stage().guests.empty() ? stage().parameter_elems : stage().guests[0].first_elem;
-    const Index part = round_up(divide_up(owned, plan_.strategy.data()), parameter_alignment_elems);
-    const Index first = std::min(part * place_.data, owned), elems = std::min(part, owned - first);
-    return Kernels::square_sum(elems, static_cast<const Real*>(gradients() + first));
+    const Index part = round_up(divide_up(owned, plan_.strategy.data()), parameter_alignment_elems), own = part * place_.data;
+    for (const DecayRange& range : counted_) {
+      if (store_.shards() == 1) {
+        const Index from = std::max(range.first, own), to = std::min(range.first + range.elems, std::min(own + part, owned));
+        if (from < to) add(to - from, gradients() + from);
+        continue;
+      }
+      for (const Block& block : store_.blocks()) {
+        const Index first = block.first + store_.own_first(block);
+        const Index from = std::max(range.first, first), to = std::min(range.first + range.elems, first + store_.own_elems(block));
+        if (from < to && block.guest < 0) add(to - from, store_.own_gradients(block) + (from - first));
+      }
+    }
+    return sum;
   }
 
   StepResult finish_step(double rate, bool done, bool stop) {
@@ -670,7 +716,7 @@ class Engine {
   mutable WalkerType walker_;
   UnitStore<Real, WalkerType, Communicator> store_;
   ModelCode<Real> code_;
-  std::vector<DecayRange> decayed_, unused_;
+  std::vector<DecayRange> decayed_, counted_, unused_;
   std::vector<MicroBatch> micros_;
   std::vector<Index> left_;  // by chunk: backwards that are still to come in this step
   std::vector<typename Comm::Request> requests_;

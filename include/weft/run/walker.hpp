@@ -29,8 +29,8 @@ struct MicroBatch {
   bool training = true;
 };
 
-// KernelSet: for what the engine does itself (adding, copying). Real: the element type.
-template <class KernelSet, class Real>
+// KernelSet: for what the engine does itself (adding, copying). Real: the element type. Comm: of the tensor group.
+template <class KernelSet, class Real, class Comm>
 class Walker {
  public:
   // stage: of the pipeline; the walker goes through the chunks of this stage only.
@@ -105,6 +105,8 @@ class Walker {
     return arenas_.joins.as<double>(backward ? joins_[join].backward : joins_[join].forward);
   }
   void set_stream(std::uint64_t seed, std::uint64_t step) { seed_ = seed, step_ = step; }
+  // The group that divides layers, if there is one.
+  void set_tensor_group(Comm* group) { tensor_ = group, tensor_rank_ = group ? group->rank() : 0; }
   void set_poison(bool poison) { poison_ = poison; }
   std::vector<char>& touched() { return touched_; }
   Index first_touched(int leaf) const { return first_touched_[std::size_t(leaf)]; }
@@ -210,6 +212,15 @@ class Walker {
   const FrameSite& frame_of(Index u) const { return plan_.graph.frames[std::size_t(units_[std::size_t(u)].frame)]; }
   const FrameMemory& memory_of(Index u) const { return plan_.activations.frames[std::size_t(units_[std::size_t(u)].frame)]; }
   Index io_bytes(Features features) const { return tensor_bytes(features, {.rows = plan_.rows, .real_bytes = Index(sizeof(Real))}); }
+  // Rows of a tensor that this rank has of a micro-batch.
+  bool rows_divided(Index u, int tensor) const { return plan_.graph.rows_divided[std::size_t(frame_of(u).first_tensor + tensor)] != 0; }
+  Index rows_of(Index u, int tensor, const MicroBatch& micro) const {
+    return rows_divided(u, tensor) ? own_rows(micro) : micro.leading.rows();
+  }
+  Index slice_rows(const MicroBatch& micro) const { return divide_up(micro.leading.rows(), plan_.graph.tensor_ranks); }
+  Index first_own_row(const MicroBatch& micro) const { return std::min(tensor_rank_ * slice_rows(micro), micro.leading.rows()); }
+  Index own_rows(const MicroBatch& micro) const { return std::min(slice_rows(micro), micro.leading.rows() - first_own_row(micro)); }
+
   const ChunkData& chunk_of(const MicroBatch& micro) const { return plan_.chunks[std::size_t(micro.chunk)]; }
   Index slot_bytes_of(std::size_t u) const { return plan_.activations.frames[std::size_t(plan_.units[u].frame)].slot_bytes; }
   std::byte* slot_data(Index u, const MicroBatch& micro) const {
@@ -278,9 +289,17 @@ class Walker {
     LeafCall<Real> call;
     call.leading = micro.leading;
     call.first_row = micro.first_item * micro.leading.sequence;
+    call.tensor_rank = int(tensor_rank_);
+    const bool is_summed = spread_out(leaf.split) == Spread::partial;
+    call.adds_whole = !is_summed || tensor_rank_ == 0;
+    if (leaf.rows_divided) {
+      call.rows_divided = true, call.row_offset = first_own_row(micro), call.sequence = micro.leading.sequence;
+      call.leading = {own_rows(micro), 1, 0};
+      call.first_row += call.row_offset;
+    }
     call.training = micro.training;
     call.input = value(u, op.input, micro), call.output = value(u, op.output, micro);
-    call.residual = op.second >= 0 ? value(u, op.second, micro) : nullptr;
+    call.residual = op.second >= 0 && call.adds_whole ? value(u, op.second, micro) : nullptr;
     for (int p = 0; p < leaf.facts.parameters.size(); ++p) {
       const int owner = graph.parameters[std::size_t(leaf.first_parameter + p)].owner;
       const Index offset = graph.parameters[std::size_t(owner)].offset;
@@ -331,8 +350,10 @@ class Walker {
   void forward_op(Index u, int i, const MicroBatch& micro, int joining) {
     const FrameSite& frame = frame_of(u);
     const OpSite& op = plan_.graph.ops[std::size_t(frame.first_op + i)];
-    const Index rows = micro.leading.rows();
-    if (op.kind == OpKind::leaf) {
+    const Index rows = rows_of(u, op.output, micro);
+    if (is_communication(op.kind)) {
+      forward_communication(u, op, micro);
+    } else if (op.kind == OpKind::leaf) {
       LeafCall<Real> call = leaf_call(u, i, micro, joining, false);
       if (joining >= 0) return code_.leaves[op.leaf].statistics(call);
       if (call.output != call.input && call.output != call.residual) spoil(call.output, rows * elems(u, op.output));
@@ -345,6 +366,47 @@ class Walker {
       KernelSet::copy_columns(rows, static_cast<const Real*>(value(u, op.input, micro)), width,
                               value(u, op.output, micro) + op.column, stride, width);
     }
+  }
+
+  // ── what a tensor group says: see OpKind ──
+  void forward_communication(Index u, const OpSite& op, const MicroBatch& micro) {
+    const Index rows = micro.leading.rows(), slice = slice_rows(micro), width = elems(u, op.input);
+    const Real* x = value(u, op.input, micro);
+    Real* y = value(u, op.output, micro);
+    switch (op.kind) {
+      case OpKind::all_reduce:
+        copy(rows, x, y, width);
+        return tensor_->all_reduce(y, rows * width, Reduction::sum);
+      case OpKind::enter: return copy(rows, x, y, width);
+      case OpKind::gather_rows:
+      case OpKind::copy_rows: return tensor_->all_gather(y, x, slice * width);
+      case OpKind::scatter_rows: return tensor_->reduce_scatter(y, x, slice * width, Reduction::sum);
+      default: return copy(own_rows(micro), x + first_own_row(micro) * width, y, width);
+    }
+  }
+  void backward_communication(Index u, int i, const MicroBatch& micro) {
+    const OpSite& op = plan_.graph.ops[std::size_t(frame_of(u).first_op + i)];
+    const FrameMemory& memory = memory_of(u);
+    const Index rows = micro.leading.rows(), slice = slice_rows(micro), width = elems(u, op.input);
+    Real* dy = gradient(u, op.output, micro);
+    Real* dx = gradient(u, op.input, micro);
+    const bool first = memory.first_input[std::size_t(i)];
+    if (op.kind == OpKind::all_reduce) return pass_on(rows, dy, width, dx, width, first);
+    if (op.kind == OpKind::copy_rows) return pass_on(own_rows(micro), dy + first_own_row(micro) * width, width, dx, width, first);
+    Real* part = first || !dx ? dx : at(u, memory.gradient_parts[std::size_t(i)], micro, nullptr, nullptr);
+    switch (op.kind) {
+      case OpKind::enter:
+        if (!part) part = dy;
+        if (part != dy) copy(rows, dy, part, width);
+        tensor_->all_reduce(part, rows * width, Reduction::sum);
+        break;
+      case OpKind::gather_rows: tensor_->reduce_scatter(part, static_cast<const Real*>(dy), slice * width, Reduction::sum); break;
+      default: tensor_->all_gather(part, static_cast<const Real*>(dy), slice * width); break;  // scatter_rows, slice_rows
+    }
+    if (dx && part != dx) KernelSet::add_columns(rows_of(u, op.input, micro), static_cast<const Real*>(part), width, dx, width, width);
+  }
+  static void copy(Index rows, const Real* from, Real* to, Index width) {
+    if (from != to) KernelSet::copy_columns(rows, from, width, to, width, width);
   }
 
   // Hands `from` on as (a part of) the gradient `to`, unless they are the same memory.
@@ -361,7 +423,8 @@ class Walker {
     const FrameMemory& memory = memory_of(u);
     const std::size_t n = std::size_t(i);
     const OpSite& op = plan_.graph.ops[std::size_t(frame.first_op + i)];
-    const Index rows = micro.leading.rows(), width = elems(u, op.input);
+    const Index rows = rows_of(u, op.input, micro), width = elems(u, op.input);
+    if (is_communication(op.kind)) return backward_communication(u, i, micro);
     const Real* dy = gradient(u, op.output, micro);
     Real* dx = gradient(u, op.input, micro);
     if (op.kind == OpKind::place) return pass_on(rows, dy + op.column, elems(u, op.output), dx, width, memory.first_input[n]);
@@ -395,6 +458,8 @@ class Walker {
   std::vector<Real*> unit_parameters_, unit_gradients_;
   std::vector<Guest> guest_of_;  // by parameter
   Part part_ = Part::all;
+  Comm* tensor_ = nullptr;
+  Index tensor_rank_ = 0;
   Index num_touched_ = 0;
   std::uint64_t seed_ = 0, step_ = 0;
   bool poison_ = false;
