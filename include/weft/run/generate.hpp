@@ -71,7 +71,7 @@ class Generator {
   void generate(std::vector<std::int32_t>& tokens, Index count, const SamplingOptions& options, Each&& each) {
     if (tokens.empty()) throw Error("generate.prompt", "generation starts from at least one token; give a prompt");
     const auto& plan = engine_.plan();
-    engine_.walker().set_cache(cache_.as<Real>(), capacity_, &offsets_);
+    engine_.state().walker.set_cache(cache_.as<Real>(), capacity_, &offsets_);
     Index seen = 0;  // tokens in the cache
     std::size_t start = tokens.size() > std::size_t(capacity_) ? tokens.size() - std::size_t(capacity_) : 0;
     const Index width = plan.graph.output.elems();
@@ -79,17 +79,17 @@ class Generator {
     for (Index i = 0; i < count; ++i) {
       if (Index(tokens.size() - start) > capacity_) start = tokens.size() - std::size_t(std::max<Index>(1, capacity_ / 2)), seen = 0;
       const Index fresh = Index(tokens.size() - start) - seen;
-      std::int32_t* input = reinterpret_cast<std::int32_t*>(engine_.walker().input(0));
+      std::int32_t* input = reinterpret_cast<std::int32_t*>(engine_.state().walker.input(0));
       std::copy(tokens.end() - fresh, tokens.end(), input);
       const MicroBatch micro{.leading = {1, fresh, seen}, .training = false};
-      engine_.walker().forward({-1, int(plan.joins.size())}, micro, [&](Index u) { engine_.store().gather(u); });
+      engine_.state().walker.forward({-1, int(plan.joins.size())}, micro, [&](Index u) { engine_.state().store.gather(u); });
       seen += fresh;
-      const Real* logits = engine_.walker().prediction(micro) + (fresh - 1) * width;
+      const Real* logits = engine_.state().walker.prediction(micro) + (fresh - 1) * width;
       const Index token = sample(std::span<const Real>(logits, std::size_t(vocabulary)), options, std::uint64_t(i), work_);
       tokens.push_back(std::int32_t(token));
       each(std::int32_t(token));
     }
-    engine_.walker().set_cache(nullptr, 0, nullptr);
+    engine_.state().walker.set_cache(nullptr, 0, nullptr);
   }
 
  private:
