@@ -28,7 +28,7 @@ ScheduleTable proved(int p, int m, int v = 1) {
 
 std::string listing(const ScheduleTable& table) {
   std::string text;
-  for (const std::vector<Action>& row : table.rows) {
+  for (const ActionRow& row : table.rows) {
     for (const Action& action : row) text += std::to_string(action.chunk) + "FBIW"[int(action.kind)] + std::to_string(action.micro) + ' ';
     text.back() = '\n';
   }
@@ -124,10 +124,10 @@ TEST_CASE("listings_are_what_the_comments_say") {
 TEST_CASE("one_forward_one_backward_is_the_best_of_all_orders_within_its_memory") {
   for (const auto& [p, m] : {std::pair{2, 2}, std::pair{2, 3}, std::pair{2, 4}}) {
     // Every order of a row that keeps forwards and backwards in sequence, in all combinations over the stages.
-    std::vector<std::vector<std::vector<Action>>> rows(static_cast<std::size_t>(p));
+    std::vector<std::vector<ActionRow>> rows(static_cast<std::size_t>(p));
     for (int s = 0; s < p; ++s)
       for (unsigned pattern = 0; pattern < 1u << (2 * m); ++pattern) {
-        std::vector<Action> row;
+        ActionRow row;
         int forward = 0, backward = 0;
         bool fits = true;
         for (int i = 0; i < 2 * m && fits; ++i) {

@@ -38,7 +38,7 @@ struct Lifetimes {
 };
 
 // The places of a row's actions in time: messages side by side are under way at once.
-constexpr std::vector<int> places_in_time(const std::vector<Action>& row) {
+constexpr std::vector<int> places_in_time(const ActionRow& row) {
   std::vector<int> out;
   int place = 0;
   for (std::size_t i = 0; i < row.size(); ++i) {
@@ -53,7 +53,7 @@ constexpr std::vector<int> places_in_time(const std::vector<Action>& row) {
 struct ChunkLifetimes {
   Lifetimes activations, inputs, gradients, weights;
 
-  constexpr ChunkLifetimes(const std::vector<Action>& row, int chunk, bool has_loss, int micros) : activations(micros), inputs(micros), gradients(micros), weights(micros) {
+  constexpr ChunkLifetimes(const ActionRow& row, int chunk, bool has_loss, int micros) : activations(micros), inputs(micros), gradients(micros), weights(micros) {
     const std::vector<int> places = places_in_time(row);
     for (std::size_t i = 0; i < row.size(); ++i) {
       const auto [kind, c, m] = row[i];
@@ -72,7 +72,7 @@ struct ChunkLifetimes {
 };
 
 // Micro-batches whose inputs and targets a stage holds: they are read in order, when the first action on one needs them.
-constexpr int input_depth(const std::vector<Action>& row, int micros) {
+constexpr int input_depth(const ActionRow& row, int micros) {
   Lifetimes inputs(micros);
   int read = 0;
   for (int i = 0; i < int(row.size()); ++i) {

@@ -82,7 +82,7 @@ class LedgerWalk {
       for (Index m = 0; m < plan_.micros && plan_.joins.empty(); ++m)
         action({ActionKind::forward, 0, int(m)}), action({ActionKind::backward, 0, int(m)});
     } else {
-      const std::vector<Action>& actions = stage_.actions;
+      const ActionRow& actions = stage_.actions;
       for (std::size_t i = 0, end; i < actions.size(); i = end) {
         for (end = i + 1; is_message(actions[i].kind) && end < actions.size() && is_message(actions[end].kind);) ++end;
         for (const bool sends : {true, false})  // messages side by side are one exchange, sends first

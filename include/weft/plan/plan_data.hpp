@@ -103,7 +103,7 @@ struct Memory {
 // backward before the next.
 struct StageData {
   std::vector<int> chunks{};
-  std::vector<Action> actions{};
+  ActionRow actions{};
   Index parameter_elems = 0, buffer_elems = 0;  // of the arenas
   Index largest_unit_elems = 0, resident_elems = 0;  // of the sharded: a unit; units whose parameters others use too
   Index input_depth = 1;                             // micro-batches whose inputs and targets are held

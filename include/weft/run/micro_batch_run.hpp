@@ -184,7 +184,7 @@ class MicroBatchRun {
   template <class Fill>
   void run_schedule(Fill& fill) {
     if constexpr (requires(Comm & comm) { comm.exchange({}, {}); }) {
-      const std::vector<Action>& actions = stage().actions;
+      const ActionRow& actions = stage().actions;
       for (std::size_t i = 0; i < actions.size();) {
         FixedVector<Outgoing, max_exchange_messages> sends;
         FixedVector<Incoming, max_exchange_messages> receives;
@@ -231,14 +231,15 @@ class MicroBatchRun {
   void run_segments(Fill& fill) {
     const int last = int(plan_.joins.size());
     const auto nothing = [](Index) {};
+    const Index micros = state_.lockstep() ? plan_.micros : num_micros_;
     for (int s = 0; s <= last; ++s) {
       const Segment segment{s - 1, s};
-      for (Index m = 0; m < num_micros_; ++m) {
+      for (Index m = 0; m < micros; ++m) {
         const MicroBatch micro = micro_batch(Action{ActionKind::forward, 0, int(m)}, fill);
         walker_.forward(segment, micro, nothing);
         if (s == last) {
           add_loss(micro);
-          run_segment_backward(segment, micro, m + 1 == num_micros_);
+          run_segment_backward(segment, micro, m + 1 == micros);
         } else {
           walker_.join_sums(std::size_t(s), false)[join_elems(s)] += double(micro.leading.rows());
         }
@@ -251,7 +252,7 @@ class MicroBatchRun {
     for (int s = last - 1; s >= 0; --s) {
       meet(s, true);
       const Segment segment{s - 1, s};
-      for (Index m = 0; m < num_micros_; ++m) run_segment_backward(segment, micro_batch(0, m), m + 1 == num_micros_);
+      for (Index m = 0; m < micros; ++m) run_segment_backward(segment, micro_batch(0, m), m + 1 == micros);
       finish_segment(segment);
     }
   }

@@ -2,13 +2,14 @@
 // What a stage of a pipeline does, one thing after the other.
 #pragma once
 
-#include "weft/base/config.hpp"
+#include "weft/base/lean_vector.hpp"
 
 namespace weft {
 
 // backward = backward_input and backward_weight at once. Messages: send_forward{c} sends the output of chunk c to the stage of chunk c + 1,
 // receive_forward{c} receives the input of chunk c; send_backward{c} sends the gradient of the input of chunk c to the stage of chunk c - 1,
-// receive_backward{c} receives the gradient of the output of chunk c. gather, release, reduce_gradients: of a chunk's sharded parameters.
+// receive_backward{c} receives the gradient of the output of chunk c. gather, release, reduce_gradients: of a chunk's sharded
+// parameters; tables that are read may have them, the plan derives its own.
 enum class ActionKind : unsigned char {
   forward,
   backward,
@@ -34,5 +35,8 @@ struct Action {
   int micro = -1;  // -1: of no micro-batch (gather, release, reduce_gradients)
   bool operator==(const Action&) const = default;
 };
+
+// What one stage does, in order.
+using ActionRow = LeanVector<Action>;
 
 }  // namespace weft

@@ -21,7 +21,7 @@ struct Interleaved {
     const int p = shape.stages, v = shape.chunks_per_stage, m = shape.micros;
     const int rounds = m / p > 1 ? m / p : 1, first_group = (m + rounds - 1) / rounds;
     // Pass and micro-batch of a stage's i-th forward, i-th backward.
-    std::vector<Action> forwards, backwards;
+    ActionRow forwards, backwards;
     for (int round = 0, begin = 0; round < rounds; ++round) {
       const int size = m / rounds + (round < m % rounds ? 1 : 0);
       for (int pass = 0; pass < v; ++pass)
@@ -33,7 +33,7 @@ struct Interleaved {
     }
     const int total = m * v;
     for (int s = 0; s < p; ++s) {
-      std::vector<Action>& row = out.rows[std::size_t(s)];
+      ActionRow& row = out.rows[std::size_t(s)];
       const auto add = [&](Action action) {
         action.chunk += s;
         row.push_back(action);

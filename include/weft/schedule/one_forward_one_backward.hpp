@@ -16,7 +16,7 @@ struct OneForwardOneBackward {
   static constexpr ScheduleTable table(ScheduleShape shape) {
     ScheduleTable out = empty_table(shape);
     for (int s = 0; s < shape.stages; ++s) {
-      std::vector<Action>& row = out.rows[std::size_t(s)];
+      ActionRow& row = out.rows[std::size_t(s)];
       const int warm_up = shape.stages - 1 - s < shape.micros ? shape.stages - 1 - s : shape.micros;
       for (int m = 0; m < warm_up; ++m) row.push_back({ActionKind::forward, s, m});
       for (int m = warm_up; m < shape.micros; ++m) {

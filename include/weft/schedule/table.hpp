@@ -29,10 +29,10 @@ struct ScheduleShape {
 struct ScheduleTable {
   ScheduleShape shape{};
   std::vector<int> stage_of_chunk{};
-  std::vector<std::vector<Action>> rows{};
+  std::vector<ActionRow> rows{};
 
   constexpr bool has_messages() const {
-    for (const std::vector<Action>& row : rows)
+    for (const ActionRow& row : rows)
       for (const Action& action : row)
         if (is_message(action.kind)) return true;
     return false;
@@ -41,7 +41,7 @@ struct ScheduleTable {
 
 // Chunk c on stage c mod p: the next pass begins where the last one ended.
 constexpr ScheduleTable empty_table(ScheduleShape shape) {
-  ScheduleTable table{shape, {}, std::vector<std::vector<Action>>(std::size_t(shape.stages))};
+  ScheduleTable table{shape, {}, std::vector<ActionRow>(std::size_t(shape.stages))};
   for (int c = 0; c < shape.num_chunks(); ++c) table.stage_of_chunk.push_back(c % shape.stages);
   return table;
 }

@@ -47,7 +47,7 @@ constexpr Timeline simulate_schedule(const ScheduleTable& table, Times&& times) 
   const auto stage_of = [&](int chunk) { return table.stage_of_chunk[std::size_t(chunk)]; };
   const Index cells = Index(table.shape.num_chunks()) * table.shape.micros;
   std::vector<double> forward_end = filled(cells, 0.0), backward_end = filled(cells, 0.0);
-  ScheduleState state(table);
+  ScheduleState state(table.shape);
   Timeline out;
   out.rows = std::vector<std::vector<TimedAction>>(stages);
   out.peak = filled(Index(stages), 0), out.peak_with_weights = filled(Index(stages), 0);

@@ -14,7 +14,7 @@ constexpr ScheduleTable zero_bubble_table(ScheduleShape shape, WarmUp&& warm_up,
   ScheduleTable out = empty_table(shape);
   const int m = shape.micros;
   for (int s = 0; s < shape.stages; ++s) {
-    std::vector<Action>& row = out.rows[std::size_t(s)];
+    ActionRow& row = out.rows[std::size_t(s)];
     const int ahead = warm_up(s) < m ? warm_up(s) : m;
     for (int i = 0; i < ahead; ++i) row.push_back({ActionKind::forward, s, i});
     int weights = 0;
@@ -64,7 +64,7 @@ struct ZeroBubbleV {
   static constexpr int chunks = 2;
 
   static constexpr ScheduleTable table(ScheduleShape shape) {
-    ScheduleTable out{shape, {}, std::vector<std::vector<Action>>(std::size_t(shape.stages))};
+    ScheduleTable out{shape, {}, std::vector<ActionRow>(std::size_t(shape.stages))};
     if (shape.chunks_per_stage != 2) return {};
     const int p = shape.stages;
     for (int c = 0; c < 2 * p; ++c) out.stage_of_chunk.push_back(c < p ? c : 2 * p - 1 - c);
@@ -76,7 +76,7 @@ struct ZeroBubbleV {
   // A stage's row; down: its chunk on the way down the V, up: on the way up.
   struct RowOf {
     int micros, down, up;
-    std::vector<Action> row{};
+    ActionRow row{};
     int num_forward[2]{}, num_input[2]{}, num_weight[2]{};  // down, up
 
     constexpr void add(ActionKind kind, int side, int& count, int limit) {
@@ -87,7 +87,7 @@ struct ZeroBubbleV {
     constexpr void weight(int side) { add(ActionKind::backward_weight, side, num_weight[side], num_input[side]); }
     constexpr void backward(int side) { input(side), weight(side); }
 
-    constexpr std::vector<Action> write(int p) {
+    constexpr ActionRow write(int p) {
       const int s = down;
       for (int i = 0; i < 2 * (p - s) - 1; ++i) forward(0);
       for (int i = 0; i < s; ++i) forward(1), forward(0);
