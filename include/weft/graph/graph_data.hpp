@@ -22,11 +22,11 @@ constexpr PathPiece path_name(const char* text) { return {PathPiece::Kind::name,
 constexpr PathPiece path_number(Index number) { return {PathPiece::Kind::number, "", number}; }
 using Path = FixedVector<PathPiece, 12>;
 
-// How a rank's part of a parameter lies in the whole one: along a dimension, segment by segment.
+// How a rank's part of a parameter lies in the whole one: along a dimension, slice by slice.
 struct ParameterSplit {
   int dimension = -1;                    // -1: every rank has all of it
   FixedVector<Index, 4> whole{};         // extents of the whole parameter
-  FixedVector<Index, 4> segments{};      // of that dimension; together its extent
+  Slicing slicing{};                     // of that dimension
   bool summed = false;                   // each rank's gradient is a summand
 };
 
@@ -48,6 +48,7 @@ struct LeafSite {
   bool rows_divided = false;
   Path path{};
   int first_parameter = 0;
+  Slicing slicing{};  // of the whole input's channels, where this rank takes slices of them
 };
 
 // A layer · out = input + second · columns of out = input; and what a tensor group does with a tensor, forward (and backward):
@@ -88,7 +89,9 @@ enum class GraphRule : char {
   empty,
   tensor_divides,
   tensor_features,
-  tensor_rows
+  tensor_rows,
+  tensor_rule,
+  tensor_part
 };
 
 struct GraphFault {

@@ -10,6 +10,24 @@
 
 namespace weft {
 
+// The first of a layer's rules that does not fit what the layer says of itself; -1: none.
+constexpr int first_wrong_rule(const LeafSite& site) {
+  for (int r = 0; r < site.splits.size(); ++r) {
+    const SplitRule& rule = site.splits[r];
+    const bool divides_features = rule.kind == SplitKind::inputs || rule.kind == SplitKind::features;
+    bool wrong = rule.kind == SplitKind::none || rule.divides < 0 || rule.dimension.size() > site.facts.parameters.size();
+    for (int p = 0; p < rule.dimension.size() && !wrong; ++p)
+      wrong = rule.dimension[p] < -1 || rule.dimension[p] >= site.facts.parameters[p].extents.size() ||
+              (rule.dimension[p] >= 0 && rule.kind == SplitKind::rows);
+    wrong |= rule.slicing.segments.size() > 0 && (rule.kind != SplitKind::features || rule.slicing.whole() != site.in.channels);
+    wrong |= divides_features && site.in.element == Element::token;                     // a token is one number
+    wrong |= rule.kind != SplitKind::features && rule.kind != SplitKind::rows && site.facts.in_place;  // what it gives is not what it takes
+    wrong |= rule.kind == SplitKind::rows && site.facts.join_elems > 0;  // sums meet over the data ranks, not over those that share rows
+    if (wrong) return r;
+  }
+  return -1;
+}
+
 template <class T>
 concept Layer = requires(Features in, Index sequence) {
   { T::name } -> std::convertible_to<const char*>;
@@ -98,10 +116,12 @@ class GraphBuilder {
     }
     const Features out = L::output(in);
     LeafSite site{L::name, L::version, int(graph.frames.size()) - 1, int(graph.ops.size()), in, out,
-                  {},      {},         SplitKind::none, false, path, int(graph.parameters.size())};
+                  {},      {},         SplitKind::none, false, path, int(graph.parameters.size()), {}};
     if (out.valid()) {
       site.facts = L::facts(in, sequence);
       if constexpr (requires { L::splits(in); }) site.splits = L::splits(in);
+      const int wrong = first_wrong_rule(site);
+      if (wrong >= 0) fail(GraphRule::tensor_rule, index, {wrong}, {});
     } else
       fail(GraphRule::shape_meets, index, in, wanted_by<L>());
     if constexpr (requires { L::longest_sequence; })

@@ -22,17 +22,18 @@ class GraphSplitter {
     out_.longest_sequence = whole_.longest_sequence, out_.num_units = whole_.num_units, out_.fault = whole_.fault;
     out_.tensor_ranks = ranks_, out_.sequence = sequence_, out_.whole_parameters = whole_.num_parameters();
     for (ParameterSite& site : out_.parameters) site.split.whole = site.facts.extents;
-    stream_ = {Spread::whole, whole_.input};
+    stream_ = {Spread::whole, whole_.input, {}};
     for (std::size_t f = 0; f < whole_.frames.size() && out_.fault.rule == GraphRule::none; ++f) frame(int(f));
     place_parameters();
     return out_;
   }
 
  private:
-  // A tensor of the new frame: how it is spread, and a rank's features.
+  // A tensor of the new frame: how it is spread, a rank's features, and how those lie in the whole ones.
   struct Tensor {
     Spread spread = Spread::whole;
     Features features{};
+    Slicing slicing{};
   };
 
   constexpr const OpSite& old_op(int i) const { return whole_.ops[std::size_t(old_.first_op + i)]; }
@@ -46,6 +47,7 @@ class GraphSplitter {
     return {};
   }
   constexpr const FixedVector<SplitRule, 4>& rules_of(int leaf) const { return whole_.leaves[std::size_t(leaf)].splits; }
+  constexpr bool has(int leaf, SplitKind kind) const { return rule_of(leaf, kind).kind != SplitKind::none; }
 
   constexpr void fail(GraphRule rule, int leaf, Index found) {
     if (out_.fault.rule == GraphRule::none) out_.fault = {.rule = rule, .leaf = leaf, .given = {found}, .number = ranks_};
@@ -78,8 +80,8 @@ class GraphSplitter {
     for (Reader reader = only_reader(frame_, old_op(i).output); reader.op >= 0; reader = only_reader(reader.frame, op_of(reader).output)) {
       const OpSite& op = op_of(reader);
       if (op.kind != OpKind::leaf) return false;
-      if (rule_of(op.leaf, SplitKind::inputs).kind != SplitKind::none) return true;
-      if (rule_of(op.leaf, SplitKind::features).kind == SplitKind::none || op.second >= 0) return false;
+      if (has(op.leaf, SplitKind::inputs)) return true;
+      if (!has(op.leaf, SplitKind::features) || op.second >= 0) return false;
     }
     return false;
   }
@@ -87,14 +89,31 @@ class GraphSplitter {
     return &whole_.frames.back() == &whole_.frames[std::size_t(frame_)] && old_.count == 1 && old_op(i).output == old_.output;
   }
 
-  // The segments in which the slices of op i's output are cut: those that the next layer asks for.
-  constexpr FixedVector<Index, 4> segments_of(int i) const {
-    const Reader reader = only_reader(frame_, old_op(i).output);
-    if (reader.op >= 0 && op_of(reader).kind == OpKind::leaf) {
-      const SplitRule rule = rule_of(op_of(reader).leaf, SplitKind::features);
-      if (rule.kind != SplitKind::none) return rule.segments;
+  // How op i's output is sliced: as the layers behind it ask for.
+  constexpr Slicing slicing_of(int i) const {
+    const Index channels = old_leaf(i).out.channels;
+    for (Reader reader = only_reader(frame_, old_op(i).output); reader.op >= 0; reader = only_reader(reader.frame, op_of(reader).output)) {
+      const OpSite& op = op_of(reader);
+      if (op.kind != OpKind::leaf || has(op.leaf, SplitKind::inputs) || !has(op.leaf, SplitKind::features)) break;
+      const SplitRule rule = rule_of(op.leaf, SplitKind::features);
+      if (rule.slicing.segments.size() > 0) return rule.slicing;
+      if (whole_.leaves[std::size_t(op.leaf)].out.channels != channels) break;
     }
-    return {};
+    return one_segment(channels);
+  }
+  static constexpr Slicing one_segment(Index extent) {
+    Slicing out;
+    out.push(extent);
+    return out;
+  }
+  // What a layer that takes slices gives: the same slices, in larger or smaller features, or one segment where it named its own.
+  constexpr Slicing passed_on(const LeafSite& whole, const SplitRule& rule, const Slicing& taken) const {
+    if (whole.out.channels == whole.in.channels) return taken;
+    if (rule.slicing.segments.size() > 0) return one_segment(whole.out.channels);
+    Slicing out;
+    for (int s = 0; s < taken.segments.size(); ++s)
+      out.push(taken.segments[s] * whole.out.channels / whole.in.channels, taken.pieces[s]);
+    return out;
   }
 
   constexpr int add_tensor(Tensor tensor) {
@@ -104,7 +123,7 @@ class GraphSplitter {
     return int(tensors_.size()) - 1;
   }
   constexpr int communicate(OpKind kind, int input, Spread spread) {
-    const int output = add_tensor({spread, tensors_[std::size_t(input)].features});
+    const int output = add_tensor({spread, tensors_[std::size_t(input)].features, {}});
     out_.ops.push_back({.kind = kind, .input = input, .output = output});
     return output;
   }
@@ -157,7 +176,7 @@ class GraphSplitter {
     } else {  // place: columns of whole rows
       const int whole = as(input, Spread::whole);
       int& output = made[std::size_t(old.output)];
-      if (output < 0) output = add_tensor({Spread::whole, old_features(old.output)});
+      if (output < 0) output = add_tensor({Spread::whole, old_features(old.output), {}});
       out_.ops.push_back({.kind = OpKind::place, .input = whole, .output = output, .column = old.column});
     }
   }
@@ -167,22 +186,29 @@ class GraphSplitter {
                               ? Spread::features
                               : Spread::whole;
     a = as(a, spread), b = as(b, spread);
-    const int output = add_tensor({spread, tensors_[std::size_t(a)].features});
+    const int output = add_tensor({spread, tensors_[std::size_t(a)].features, tensors_[std::size_t(a)].slicing});
     out_.ops.push_back({.kind = OpKind::add, .input = a, .second = b, .output = output});
     return output;
   }
 
   // Which way this layer goes, given how its input comes.
-  constexpr SplitKind choose(int i, int input) {
+  constexpr SplitKind choose(int i, int input) const {
     const int number = old_op(i).leaf;
-    const auto has = [&](SplitKind kind) { return rule_of(number, kind).kind != SplitKind::none; };
     const Spread spread = tensors_[std::size_t(input)].spread;
-    if (spread == Spread::features) return has(SplitKind::inputs) ? SplitKind::inputs : SplitKind::features;
-    if (has(SplitKind::vocabulary)) return SplitKind::vocabulary;
-    if (has(SplitKind::outputs) && leads_to_inputs(i)) return SplitKind::outputs;
-    if (has(SplitKind::outputs) && divides_output_ && is_model_output(i)) return SplitKind::outputs;
-    if (has(SplitKind::rows) && spread == Spread::rows) return SplitKind::rows;
+    if (spread == Spread::features) return has(number, SplitKind::inputs) ? SplitKind::inputs : SplitKind::features;
+    if (has(number, SplitKind::vocabulary)) return SplitKind::vocabulary;
+    if (has(number, SplitKind::outputs) && leads_to_inputs(i)) return SplitKind::outputs;
+    if (has(number, SplitKind::outputs) && divides_output_ && is_model_output(i)) return SplitKind::outputs;
+    if (has(number, SplitKind::rows) && spread == Spread::rows) return SplitKind::rows;
     return SplitKind::none;
+  }
+
+  // Whether the ranks can share a layer in this way.
+  constexpr void require_divisible(int leaf, SplitKind kind, const SplitRule& rule, const Slicing& slicing) {
+    if (kind == SplitKind::outputs && slicing.segments.size() > 1) return;  // the layer that asked for these segments says it
+    if (rule.divides > 0 && rule.divides % ranks_ != 0) fail(GraphRule::tensor_divides, leaf, rule.divides);
+    for (Index pieces : rule.slicing.pieces)
+      if (pieces > 0 && pieces % ranks_ != 0 && ranks_ % pieces != 0) fail(GraphRule::tensor_divides, leaf, pieces);
   }
 
   constexpr int leaf(int i, int input, int second) {
@@ -191,17 +217,23 @@ class GraphSplitter {
     const SplitKind kind = choose(i, input);
     const SplitRule rule = rule_of(number, kind);
     const bool pads = kind == SplitKind::outputs && is_model_output(i);
-    if (kind != SplitKind::none && kind != SplitKind::rows && rule.divides > 0 && !pads && rule.divides % ranks_ != 0)
-      fail(GraphRule::tensor_divides, number, rule.divides);
+    const bool takes_slices = kind == SplitKind::inputs || kind == SplitKind::features;
+    const Slicing taken = takes_slices ? tensors_[std::size_t(input)].slicing : Slicing{};
+    Slicing given;
+    if (kind == SplitKind::outputs) given = pads ? one_segment(site.out.channels) : slicing_of(i);
+    if (kind == SplitKind::features) given = passed_on(site, rule, taken);
+    if (kind != SplitKind::none && kind != SplitKind::rows && !pads) require_divisible(number, kind, rule, given);
+    const bool differs = takes_slices && rule.slicing.segments.size() > 0 && !(rule.slicing == taken);
+    const bool twice = kind == SplitKind::inputs && taken.has_copies(ranks_);  // a sum over ranks would count copies again
+    if (differs || twice || (takes_slices && rule.kind == SplitKind::none)) fail(GraphRule::tensor_features, number, 0);
     const bool enters = kind == SplitKind::outputs && tensors_[std::size_t(input)].spread == Spread::whole && (frame_ > 0 || input > 0);
     input = as(input, spread_in(kind), kind == SplitKind::outputs);
     if (enters) input = communicate(OpKind::enter, input, Spread::whole);
-    site.split = kind, site.rows_divided = kind == SplitKind::rows;
+    site.split = kind, site.rows_divided = kind == SplitKind::rows, site.slicing = taken;
     site.in = tensors_[std::size_t(input)].features;
-    if (kind == SplitKind::outputs || kind == SplitKind::features)
-      site.out.channels = divide_up(site.out.channels, ranks_);
-    divide_facts(site, kind, rule, pads ? FixedVector<Index, 4>{} : segments_of(i));
-    const int output = add_tensor({spread_out(kind), site.out});
+    divide_facts(site, kind, rule, taken, given);
+    if (kind == SplitKind::outputs || kind == SplitKind::features) site.out.channels = given.own(ranks_);
+    const int output = add_tensor({spread_out(kind), site.out, given});
     // A residual: added by the first rank before the sum; where rows are divided, after it.
     const bool later = second >= 0 && spread_out(kind) == Spread::partial && sequence_;
     if (second >= 0 && !later) second = as(second, spread_out(kind) == Spread::rows ? Spread::rows : Spread::whole);
@@ -212,25 +244,29 @@ class GraphSplitter {
   }
 
   // What a rank has of a layer's costs and parameters.
-  constexpr void divide_facts(LeafSite& site, SplitKind kind, const SplitRule& rule, const FixedVector<Index, 4>& segments) {
+  constexpr void divide_facts(LeafSite& site, SplitKind kind, const SplitRule& rule, const Slicing& taken, const Slicing& given) {
     LayerFacts& facts = site.facts;
     if (kind == SplitKind::none) return;
     facts.forward_flops_per_row /= double(ranks_), facts.backward_flops_per_row /= double(ranks_);
     if (kind == SplitKind::features) {
-      facts.cache_elems_per_row /= ranks_, facts.join_elems /= ranks_, facts.step_elems /= ranks_;
-      for (int k = 0; k < facts.saved.size(); ++k) facts.saved[k].elems_per_row /= ranks_, facts.saved[k].fixed_elems /= ranks_;
+      Index copies = 1;
+      for (int s = 0; s < taken.segments.size(); ++s) copies = taken.copies(s, ranks_) > copies ? taken.copies(s, ranks_) : copies;
+      facts.cache_elems_per_row = divide_up(facts.cache_elems_per_row, ranks_ / copies);  // keys and values
+      facts.join_elems = divide_up(facts.join_elems, ranks_), facts.step_elems = divide_up(facts.step_elems, ranks_);
+      for (int k = 0; k < facts.saved.size(); ++k) {
+        facts.saved[k].elems_per_row = divide_up(facts.saved[k].elems_per_row, ranks_);
+        facts.saved[k].fixed_elems = divide_up(facts.saved[k].fixed_elems, ranks_);
+      }
     }
     for (int p = 0; p < facts.parameters.size(); ++p) {
       ParameterSite& parameter = out_.parameters[std::size_t(site.first_parameter + p)];
       parameter.split.summed = kind == SplitKind::rows;
       const int dimension = p < rule.dimension.size() ? rule.dimension[p] : -1;
       if (dimension < 0) continue;
-      parameter.split.dimension = dimension;
       Index& extent = parameter.facts.extents[dimension];
-      if (kind == SplitKind::outputs) parameter.split.segments = segments;
-      if (parameter.split.segments.size() == 0) parameter.split.segments.push(extent);
-      extent = 0;
-      for (Index segment : parameter.split.segments) extent += divide_up(segment, ranks_);
+      parameter.split.dimension = dimension;
+      parameter.split.slicing = given.whole() == extent ? given : taken.whole() == extent ? taken : one_segment(extent);
+      extent = parameter.split.slicing.own(ranks_);
       facts.parameters[p].extents[dimension] = extent;
     }
   }
@@ -273,27 +309,34 @@ constexpr GraphData split_graph(const GraphData& whole, Index ranks, bool sequen
   return GraphSplitter(whole, ranks, sequence, divides_output).run();
 }
 
-// Calls visit(first of the rank's elements, first of the whole's, count) for every stretch of a parameter that a rank has and that is not
-// padding.
+// Calls visit(first of the rank's elements, first of the whole's, count, how many ranks have the same) for every stretch of a parameter that
+// a rank has and that is not padding.
 template <class Visit>
-constexpr void for_each_stretch(const ParameterSite& site, Index ranks, Index rank, Visit&& visit) {
+constexpr void for_each_slice(const ParameterSite& site, Index ranks, Index rank, Visit&& visit) {
   const ParameterSplit& split = site.split;
-  if (split.dimension < 0) return visit(Index(0), Index(0), site.facts.elems());
+  if (split.dimension < 0) return visit(Index(0), Index(0), site.facts.elems(), ranks);
   Index outer = 1, inner = 1;
   for (int d = 0; d < split.whole.size(); ++d) {
     if (d < split.dimension) outer *= split.whole[d];
     if (d > split.dimension) inner *= split.whole[d];
   }
   const Index whole_extent = split.whole[split.dimension], own_extent = site.facts.extents[split.dimension];
-  for (Index o = 0; o < outer; ++o) {
-    Index whole_at = 0, own_at = 0;
-    for (Index segment : split.segments) {
-      const Index part = divide_up(segment, ranks), first = rank * part;
-      const Index count = first >= segment ? 0 : part < segment - first ? part : segment - first;
-      if (count > 0) visit((o * own_extent + own_at) * inner, (o * whole_extent + whole_at + first) * inner, count * inner);
-      whole_at += segment, own_at += part;
-    }
-  }
+  for (Index o = 0; o < outer; ++o)
+    split.slicing.for_each_slice(ranks, rank, [&](Index own, Index whole, Index count, Index copies) {
+      visit((o * own_extent + own) * inner, (o * whole_extent + whole) * inner, count * inner, copies);
+    });
+}
+// The same, as visit(first of the rank's elements, first of the whole's, count).
+template <class Visit>
+constexpr void for_each_stretch(const ParameterSite& site, Index ranks, Index rank, Visit&& visit) {
+  for_each_slice(site, ranks, rank, [&](Index own, Index whole, Index count, Index) { visit(own, whole, count); });
+}
+// Only what no rank before has: over all ranks, every element of the parameter once.
+template <class Visit>
+constexpr void for_each_owned_stretch(const ParameterSite& site, Index ranks, Index rank, Visit&& visit) {
+  for_each_slice(site, ranks, rank, [&](Index own, Index whole, Index count, Index copies) {
+    if (rank % copies == 0) visit(own, whole, count);
+  });
 }
 
 }  // namespace weft

@@ -9,12 +9,7 @@ namespace weft {
 // What elementwise layers share: features pass through unchanged.
 struct ElementwiseLayer {
   static constexpr Features output(Features in) { return in.element == Element::real ? in : Features{}; }
-  static constexpr FixedVector<SplitRule, 4> splits(Features in) {
-    FixedVector<SplitRule, 4> out;
-    out.push(split_rule(SplitKind::features, in.channels));
-    out.push(split_rule(SplitKind::rows, 0));
-    return out;
-  }
+  static constexpr FixedVector<SplitRule, 4> splits(Features in) { return side_by_side(in.channels); }
 };
 
 // y = max(x, 0). Keeps y, which may be the memory of x.
@@ -107,7 +102,7 @@ struct SwiGlu {
   }
   static constexpr FixedVector<SplitRule, 4> splits(Features in) {
     SplitRule rule = split_rule(SplitKind::features, in.channels / 2);
-    rule.segments.push(in.channels / 2), rule.segments.push(in.channels / 2);
+    rule.slicing.push(in.channels / 2), rule.slicing.push(in.channels / 2);
     FixedVector<SplitRule, 4> out;
     out.push(rule);
     out.push(split_rule(SplitKind::rows, 0));

@@ -13,15 +13,19 @@ struct AttentionOptions {
   constexpr Index query_width() const { return heads * head_size; }
   constexpr Index key_value_width() const { return key_value_heads * head_size; }
   constexpr Index packed_width() const { return query_width() + 2 * key_value_width(); }
-  // Of one rank: its heads.
-  constexpr AttentionOptions part(Index ranks) const { return {heads / ranks, key_value_heads / ranks, head_size, causal}; }
+  // Of one rank: its heads, and the key/value heads that they share.
+  constexpr AttentionOptions part(Index ranks) const {
+    return {heads / ranks, key_value_heads < ranks ? 1 : key_value_heads / ranks, head_size, causal};
+  }
   bool operator==(const AttentionOptions&) const = default;
 };
 
-// By heads: the ranks divide the key/value heads, and so the heads.
+// By heads. Where there are fewer key/value heads than ranks, neighbours have copies of one, and each its share of the heads that use it.
 constexpr SplitRule attention_split(const AttentionOptions& options) {
-  SplitRule rule = split_rule(SplitKind::features, options.key_value_heads);
-  for (Index width : {options.query_width(), options.key_value_width(), options.key_value_width()}) rule.segments.push(width);
+  SplitRule rule = split_rule(SplitKind::features, options.heads);
+  rule.slicing.push(options.query_width(), options.heads);
+  for (int keys_and_values = 0; keys_and_values < 2; ++keys_and_values)
+    rule.slicing.push(options.key_value_width(), options.key_value_heads);
   return rule;
 }
 

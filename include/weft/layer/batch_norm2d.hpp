@@ -36,6 +36,15 @@ struct BatchNorm2d {
     return facts;
   }
 
+  // Channels do not concern each other: each rank of a tensor group joins its own over the data ranks.
+  static constexpr FixedVector<SplitRule, 4> splits(Features) {
+    FixedVector<SplitRule, 4> out;
+    out.push(split_rule(SplitKind::features, C, 0, 0, 0, 0));
+    return out;
+  }
+  template <SplitKind kind, Index ranks>
+  using Part = BatchNorm2d<C / ranks, options>;
+
   template <class Context>
   static void statistics(Context& context) {
     context.kernels().batch_norm2d_statistics(context.rows(), C, Context::in.plane(), context.input(), context.join_sums());

@@ -9,6 +9,9 @@ namespace weft {
 struct Conv2dOptions {
   Index kernel = 3, stride = 1, padding = 0, dilation = 1, groups = 1;
   bool bias = true;
+
+  // Of one rank, where the ranks divide the groups.
+  constexpr Conv2dOptions with_groups(Index own_groups) const { return {kernel, stride, padding, dilation, own_groups, bias}; }
   bool operator==(const Conv2dOptions&) const = default;
 };
 
@@ -53,10 +56,25 @@ struct Conv2d {
     return facts;
   }
 
+  // A convolution in groups goes through them side by side: whole groups of slices, or none.
+  static constexpr FixedVector<SplitRule, 4> splits(Features) {
+    FixedVector<SplitRule, 4> out;
+    if (options.groups == 1) {
+      out.push(split_rule(SplitKind::outputs, K, 0, options.bias ? 0 : -2));
+      out.push(split_rule(SplitKind::inputs, C, 1, options.bias ? -1 : -2));
+    } else {
+      out.push(split_rule(SplitKind::features, options.groups, 0, options.bias ? 0 : -2));
+    }
+    return out;
+  }
+  // The bias is whole where inputs are divided: the first rank adds it.
+  template <SplitKind kind, Index ranks, Index in, Index out>
+  using Part = Conv2d<in, out, options.with_groups(kind == SplitKind::features ? options.groups / ranks : 1)>;
+
   template <class Context>
   static void forward(Context& context) {
     context.kernels().conv2d_forward(context.rows(), sizes(Context::in), context.input(), context.parameter(0),
-                                     context.parameter_if(options.bias, 1), context.output(), context.scratch());
+                                     context.parameter_if(options.bias && context.adds_whole(), 1), context.output(), context.scratch());
   }
   template <class Context>
   static void backward(Context& context) {

@@ -21,12 +21,6 @@ struct Dropout : ElementwiseLayer {
 
   static constexpr Features output(Features in) { return ElementwiseLayer::output(in); }
 
-  static constexpr FixedVector<SplitRule, 4> splits(Features) {  // rows only: streams count whole rows
-    FixedVector<SplitRule, 4> out;
-    out.push(split_rule(SplitKind::rows, 0));
-    return out;
-  }
-
   static constexpr LayerFacts facts(Features in, Index) {
     LayerFacts facts;
     facts.in_place = true;
@@ -37,8 +31,10 @@ struct Dropout : ElementwiseLayer {
   template <class Context>
   static void forward(Context& context) {
     if (probability.value > 0 && context.training())
-      context.kernels().dropout_forward(context.rows(), context.input_features(), context.first_row(), probability.value,
-                                        context.dropout_stream(), context.input(), context.output());
+      for_each_part(context, [&](Index at, Index rows, Index width, Index first_row) {
+        context.kernels().dropout_forward(rows, width, first_row, probability.value, context.dropout_stream(), context.input() + at,
+                                          context.output() + at);
+      });
     else
       context.pass_value();
   }
@@ -47,10 +43,24 @@ struct Dropout : ElementwiseLayer {
   static void backward(Context& context) {
     if (!context.input_gradient()) return;
     if (probability.value > 0)
-      context.kernels().dropout_backward(context.rows(), context.input_features(), context.first_row(), probability.value,
-                                         context.dropout_stream(), context.output_gradient(), context.input_gradient());
+      for_each_part(context, [&](Index at, Index rows, Index width, Index first_row) {
+        context.kernels().dropout_backward(rows, width, first_row, probability.value, context.dropout_stream(),
+                                           context.output_gradient() + at, context.input_gradient() + at);
+      });
     else
       context.pass_gradient();
+  }
+
+ private:
+  // visit(first element, rows, width, first row in the global batch): all at once, or, where features are divided, slice by slice, an
+  // element for a row.
+  template <class Context, class Visit>
+  static void for_each_part(Context& context, Visit&& visit) {
+    if (!context.features_divided()) return visit(Index(0), context.rows(), context.input_features(), context.first_row());
+    for (Index r = 0; r < context.rows(); ++r)
+      context.for_each_feature_slice([&](Index own, Index whole, Index count, Index whole_features) {
+        visit(r * context.input_features() + own, count, Index(1), (context.first_row() + r) * whole_features + whole);
+      });
   }
 };
 

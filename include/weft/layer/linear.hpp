@@ -46,8 +46,8 @@ struct Linear {
     return out;
   }
   // The bias is whole where inputs are divided: the first rank adds it.
-  template <SplitKind kind, Index ranks>
-  using Part = Linear<kind == SplitKind::inputs ? C / ranks : C, kind == SplitKind::outputs ? divide_up(K, ranks) : K, bias>;
+  template <SplitKind kind, Index ranks, Index in, Index out>
+  using Part = Linear<in, out, bias>;
 
   template <class Context>
   static void forward(Context& context) {

@@ -30,6 +30,7 @@ struct Pool2dLayer {
       return {};
     return {in.channels, sizes(in).out_height(), sizes(in).out_width()};
   }
+  static constexpr FixedVector<SplitRule, 4> splits(Features in) { return side_by_side(in.channels); }
 };
 
 // The largest value under the kernel; keeps where it was.
@@ -86,6 +87,7 @@ struct Flatten {
   static constexpr const char* name = "flatten";
   static constexpr int version = 1;
   static constexpr Features output(Features in) { return in.element == Element::real ? Features{in.elems()} : Features{}; }
+  static constexpr FixedVector<SplitRule, 4> splits(Features in) { return side_by_side(in.channels); }  // channels stay together
   static constexpr LayerFacts facts(Features, Index) {
     LayerFacts facts;
     facts.passes = facts.in_place = true;

@@ -45,6 +45,16 @@ class LeafContext {
       row += length;
     }
   }
+  // Whether this rank has slices of a row's features only. visit(own, whole, count, whole features): each slice, where it begins here and
+  // among the whole features.
+  bool features_divided() const { return !slicing().segments.empty(); }
+  template <class Visit>
+  void for_each_feature_slice(Visit&& visit) const {
+    constexpr Index plane = in.plane();
+    slicing().for_each_slice(call_.graph->tensor_ranks, call_.tensor_rank, [&](Index own, Index whole, Index count, Index) {
+      visit(own * plane, whole * plane, count * plane, slicing().whole() * plane);
+    });
+  }
   static constexpr Real real(double value) { return Real(value); }
 
   // ── forward ──
@@ -111,6 +121,8 @@ class LeafContext {
   }
 
  private:
+  const Slicing& slicing() const { return call_.graph->leaves[std::size_t(call_.leaf)].slicing; }
+
   LeafCall<Real>& call_;
 };
 

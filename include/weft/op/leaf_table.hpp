@@ -2,17 +2,16 @@
 // A model's layers as tables of functions. A (layer, features) pair is instantiated once, however often it stands in the model.
 #pragma once
 
-#include <array>
-
-#include "weft/graph/split.hpp"
+#include "weft/graph/split_parts.hpp"
 #include "weft/layer/loss.hpp"
 #include "weft/op/leaf_context.hpp"
+#include "weft/plan/refuse.hpp"
 
 namespace weft {
 
-template <class KernelSet, class Real, class L, Features in>
+template <class KernelSet, class Real, class L, Features in, Features out_features>
 constexpr LeafFunctions<Real> leaf_functions() {
-  using Context = LeafContext<KernelSet, Real, in, L::output(in)>;
+  using Context = LeafContext<KernelSet, Real, in, out_features>;
   using Call = LeafCall<Real>;
   LeafFunctions<Real> out;
   out.forward = [](Call& call) {
@@ -50,36 +49,13 @@ constexpr LeafFunctions<Real> leaf_functions() {
   return out;
 }
 
-// How the model is divided: what code depends on of a strategy. classes: whether the loss takes slices of them.
-struct CodeSplit {
-  Index ranks = 1;
-  bool sequence = false, classes = false;
-  bool operator==(const CodeSplit&) const = default;
-};
-
-struct LeafPart {
-  Features in{};
-  SplitKind kind = SplitKind::none;
-  Features out{}, whole_out{};
-};
-
-template <class Model, CodeSplit split>
-constexpr auto leaf_parts() {
-  std::array<LeafPart, std::size_t(Leaves<Model>::size)> parts{};
-  const GraphData graph = split_graph(lower<Model>(), split.ranks, split.sequence, split.classes);
-  for (std::size_t i = 0; i < parts.size() && i < graph.leaves.size(); ++i)
-    parts[i] = {graph.leaves[i].in, graph.leaves[i].split, graph.output, graph.tensor_ranks > 1 ? graph.whole_output : graph.output};
-  return parts;
-}
-template <class Model, CodeSplit split>
-inline constexpr auto leaf_parts_of = leaf_parts<Model, split>();
-
 template <class KernelSet, class Real, class Model, CodeSplit split>
 constexpr auto leaf_table() {
   std::array<LeafFunctions<Real>, std::size_t(Leaves<Model>::size)> table{};
   for_each_type(Leaves<Model>{}, [&]<int I, class L>() {
     constexpr LeafPart part = leaf_parts_of<Model, split>[std::size_t(I)];
-    table[std::size_t(I)] = leaf_functions<KernelSet, Real, typename PartOf<L, part.kind, split.ranks>::type, part.in>();
+    using Part = typename PartOf<L, part.kind, split.ranks, part.in.channels, part.out.channels>::type;
+    table[std::size_t(I)] = leaf_functions<KernelSet, Real, Part, part.in, part.out>();
   });
   return table;
 }
@@ -119,8 +95,16 @@ inline constexpr auto leaf_table_of = leaf_table<KernelSet, Real, Model, split>(
 template <class KernelSet, class Real, class Model, class Loss, Index tensor_ranks = 1, bool sequence = false>
 constexpr ModelCode<Real> model_code() {
   constexpr CodeSplit split{tensor_ranks, sequence && tensor_ranks > 1, divides_classes<Loss>};
-  constexpr LeafPart last = leaf_parts_of<Model, split>[std::size_t(Leaves<Model>::size) - 1];
-  return {leaf_table_of<KernelSet, Real, Model, split>.data(), &run_loss<KernelSet, Real, Loss, last.out, last.whole_out.elems()>, split};
+  constexpr PartFault fault = part_fault_of<Model, split>;
+  if constexpr (fault.leaf >= 0) {
+    explain<PlanFault{.rule = PlanRule::tensor_part, .leaf = fault.leaf, .found = fault.has, .wanted = fault.left},
+            At<fault.leaf, Leaves<Model>>>();
+    return {};
+  } else {
+    constexpr LeafPart last = leaf_parts_of<Model, split>[std::size_t(Leaves<Model>::size) - 1];
+    return {leaf_table_of<KernelSet, Real, Model, split>.data(),
+            &run_loss<KernelSet, Real, Loss, last.prediction, last.whole_prediction.elems()>, split};
+  }
 }
 
 }  // namespace weft

@@ -35,6 +35,7 @@ constexpr const char* name_of(GroupKind kind) {
     case GroupKind::shard: return "shard";
     case GroupKind::replica: return "replica";
     case GroupKind::tie: return "tie";
+    case GroupKind::copies: return "copies";
   }
   return "unknown";
 }
@@ -77,9 +78,17 @@ class LedgerWalk {
       : plan_(plan), strategy_(plan.strategy), number_(stage), stage_(plan.stages[std::size_t(stage)]), visit_(visit) {}
 
   constexpr void step() {
-    for (std::size_t j = 0; j < plan_.joins.size(); ++j) join(LedgerPhase::join_forward, j);
-    if (stage_.actions.empty()) {
-      for (Index m = 0; m < plan_.micros && plan_.joins.empty(); ++m)
+    if (!plan_.joins.empty()) {  // all micro-batches through a segment, then the next
+      const int last = int(plan_.joins.size());
+      for (int s = 0; s <= last; ++s) {
+        for (int m = 0; m < int(plan_.micros); ++m) {
+          segment(s - 1, s, false, m);
+          if (s == last) loss(m), segment(s - 1, s, true, m);
+        }
+        if (s < last) join(LedgerPhase::join_forward, std::size_t(s));
+      }
+    } else if (stage_.actions.empty()) {
+      for (Index m = 0; m < plan_.micros; ++m)
         action({ActionKind::forward, 0, int(m)}), action({ActionKind::backward, 0, int(m)});
     } else {
       const ActionRow& actions = stage_.actions;
@@ -132,8 +141,8 @@ class LedgerWalk {
 
  private:
   constexpr void put(LedgerPhase phase, Index number, CallRecord call, GroupKind group, int micro = -1, Index elems_per_row = 0,
-                     bool divided = false) {
-    visit_(LedgerEntry{phase, number, call, group, micro, elems_per_row, divided});
+                     bool divided = false, Index copies = 0) {
+    visit_(LedgerEntry{phase, number, call, group, micro, elems_per_row, divided, copies});
   }
 
   // What a tensor group says for an op of a unit.
@@ -151,6 +160,17 @@ class LedgerWalk {
          .reduction = Reduction::sum,
          .count = (divided ? divide_up(plan_.rows, plan_.graph.tensor_ranks) : plan_.rows) * width},
         GroupKind::tensor, micro, width, divided);
+  }
+  // Of the ops between two joins, in the order of a pass.
+  constexpr void segment(int first, int last, bool backward, int micro) {
+    const JoinSite* from = first < 0 ? nullptr : &plan_.joins[std::size_t(first)];
+    const JoinSite* to = last < int(plan_.joins.size()) ? &plan_.joins[std::size_t(last)] : nullptr;
+    const Index begin = from ? from->unit : 0, end = to ? to->unit : Index(plan_.units.size()) - 1;
+    for (Index n = 0; n <= end - begin; ++n) {
+      const Index u = backward ? end - n : begin + n;
+      const int low = from && u == begin ? from->op : 0, high = to && u == end ? to->op : num_ops(u) - 1;
+      for (int i = low; i <= high; ++i) layer(u, backward ? high + low - i : i, backward, micro);
+    }
   }
   constexpr int num_ops(Index u) const { return plan_.graph.frames[std::size_t(plan_.units[std::size_t(u)].frame)].num_ops; }
   constexpr void loss(int micro) {
@@ -175,7 +195,7 @@ class LedgerWalk {
         GroupKind::pipe, action.micro, chunk_input(plan_, tensor_of).elems(), chunk_input_rows(plan_, tensor_of, plan_.rows) != plan_.rows);
   }
 
-  // Gradients that are summands within a tensor group, of a unit: in one call each.
+  // Gradients that are summands within a tensor group, or of neighbours in it, of a unit: in one call each.
   constexpr void summed(Index u) {
     if (plan_.is_shared(u)) return;
     each_summed(u);
@@ -183,7 +203,8 @@ class LedgerWalk {
   constexpr void each_summed(Index u) {
     for (const Stretch& stretch : plan_.summed)
       if (stretch.frame == plan_.units[std::size_t(u)].frame)
-        put(LedgerPhase::summed, u, all_reduce(plan_.training.type, stretch.elems, u + 1), GroupKind::tensor);
+        put(LedgerPhase::summed, u, all_reduce(plan_.training.type, stretch.elems, u + 1),
+            stretch.ranks == plan_.graph.tensor_ranks ? GroupKind::tensor : GroupKind::copies, -1, 0, false, stretch.ranks);
   }
 
   // A unit's whole parameters are gathered, or its gradients are divided. Units that others use are treated once a step.
@@ -216,6 +237,8 @@ class LedgerWalk {
     put(phase, Index(number), all_reduce(ElementType::f64, elems, Index(number)), GroupKind::data);
   }
 
+ public:
+  // What a step ends with: sums over data ranks and ties, control, what is published.
   constexpr void end() {
     const Shard sharding = strategy_.sharding();
     std::size_t next = 0;
@@ -231,6 +254,7 @@ class LedgerWalk {
         buckets_from(plan_.units[std::size_t(site.unit)].first_parameter_elem +
                      (site.op + 1 < frame.num_ops ? plan_.watermarks[following] : frame.parameter_elems));
       join(LedgerPhase::join_backward, j);
+      for (int m = 0; m < int(plan_.micros); ++m) segment(int(j) - 1, int(j), true, m);
     }
     for (int c : stage_.chunks)
       for (Index u = plan_.chunks[std::size_t(c)].first_unit; u < plan_.chunks[std::size_t(c)].end_unit; ++u)
@@ -262,6 +286,7 @@ class LedgerWalk {
       });
   }
 
+ private:
   const PlanData& plan_;
   const StrategyData& strategy_;
   int number_;

@@ -19,7 +19,7 @@ inline constexpr Index control_fields = 8;
 inline constexpr Index num_gather_buffers = 3, num_scatter_buffers = 1;
 
 constexpr PlanFault find_fault(const GraphData& graph, const StrategyData& strategy, const Batch& batch, const TrainingData& training) {
-  static_assert(int(GraphRule::tensor_rows) == int(PlanRule::tensor_rows),
+  static_assert(int(GraphRule::tensor_part) == int(PlanRule::tensor_part),
                 "weft[plan.rules]: PlanRule begins with GraphRule's rules, in its order; keep both lists alike");
   if (graph.fault.rule >= GraphRule::tensor_divides)
     return {PlanRule(int(graph.fault.rule)), graph.fault.leaf, graph.fault.given.channels, graph.fault.number};
@@ -66,13 +66,23 @@ constexpr std::vector<JoinSite> find_joins(const GraphData& graph) {
   return out;
 }
 
-// Parameters whose gradients are summands of the ranks of a tensor group, as stretches of their unit.
+// Parameters whose gradients are summands of the ranks of a tensor group, or of neighbours in it, as stretches of their unit.
 constexpr std::vector<Stretch> summed_stretches(const GraphData& graph) {
   std::vector<Stretch> out;
   for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
     const ParameterSite& site = graph.parameters[p];
-    if (site.split.summed && site.owner == int(p) && site.facts.kind != ParameterKind::buffer)
-      out.push_back({graph.leaves[std::size_t(site.leaf)].frame, site.offset, round_up(site.facts.elems(), parameter_alignment_elems)});
+    if (site.owner != int(p) || site.facts.kind == ParameterKind::buffer) continue;
+    const int frame = graph.leaves[std::size_t(site.leaf)].frame;
+    if (site.split.summed) out.push_back({frame, site.offset, round_up(site.facts.elems(), parameter_alignment_elems), graph.tensor_ranks});
+    if (site.split.dimension < 0 || !site.split.slicing.has_copies(graph.tensor_ranks)) continue;
+    const std::size_t begin = out.size();
+    for_each_slice(site, graph.tensor_ranks, 0, [&](Index own, Index, Index count, Index copies) {
+      if (copies == 1) return;
+      if (out.size() > begin && out.back().ranks == copies && out.back().first + out.back().elems == site.offset + own)
+        out.back().elems += count;
+      else
+        out.push_back({frame, site.offset + own, count, copies});
+    });
   }
   return out;
 }

@@ -2,6 +2,7 @@
 // Plan<Model, strategy, batch>: a plan at compile time, checked where it is named. plan_at_start<…>: the same when sizes are known later.
 #pragma once
 
+#include "weft/graph/split_parts.hpp"
 #include "weft/plan/make_plan.hpp"
 #include "weft/plan/refuse.hpp"
 
@@ -104,8 +105,22 @@ struct AcceptedPlan {
   static constexpr PlanData data() { return plan_data<Model, RecipeType>(lower_strategy(strategy), batch, budget); }
 };
 
+// Also of the types of a tensor rank's layers, which only the compiler sees (at start-up: model_code).
 template <class Model, auto strategy, Batch batch, class RecipeType, Budget budget>
-inline constexpr PlanFault fault_of = plan_data<Model, RecipeType>(lower_strategy(strategy), batch, budget).fault;
+constexpr PlanFault find_static_fault() {
+  const PlanFault fault = plan_data<Model, RecipeType>(lower_strategy(strategy), batch, budget).fault;
+  constexpr StrategyData data = lower_strategy(strategy);
+  constexpr CodeSplit split{data.tensor(), data.sequence && data.tensor() > 1, divides_classes<typename RecipeType::Loss>};
+  if constexpr (split.ranks > 1) {
+    if (fault.rule == PlanRule::none && part_fault_of<Model, split>.leaf >= 0) {
+      const PartFault part = part_fault_of<Model, split>;
+      return {.rule = PlanRule::tensor_part, .leaf = part.leaf, .found = part.has, .wanted = part.left};
+    }
+  }
+  return fault;
+}
+template <class Model, auto strategy, Batch batch, class RecipeType, Budget budget>
+inline constexpr PlanFault fault_of = find_static_fault<Model, strategy, batch, RecipeType, budget>();
 
 enum class Verdict : char { accepted, refused, refused_by_layer };
 

@@ -10,8 +10,9 @@
 namespace weft {
 
 // Which ranks meet in a call: all; those that hold the same part of the model; the stages of one pipeline; the ranks of one tensor group;
-// data ranks that hold one copy of what is sharded; data ranks that hold the same shard; stages that share a tied parameter.
-enum class GroupKind : char { world, data, pipe, tensor, shard, replica, tie };
+// data ranks that hold one copy of what is sharded; data ranks that hold the same shard; stages that share a tied parameter; neighbours
+// within a tensor group that have the same slice of a parameter (see Slicing).
+enum class GroupKind : char { world, data, pipe, tensor, shard, replica, tie, copies };
 
 // One repetition of a frame, and where its parameters start in the arena of the stage that holds it.
 struct UnitData {
@@ -78,12 +79,13 @@ struct LedgerEntry {
   int micro = -1;
   Index elems_per_row = 0;
   bool divided = false;
+  Index copies = 0;  // of GroupKind::copies: how many ranks
 };
 
-// Elements of a unit's parameters, in every repetition of a frame.
+// Elements of a unit's parameters, in every repetition of a frame; their gradients are summands of so many neighbouring tensor ranks.
 struct Stretch {
   int frame = 0;
-  Index first = 0, elems = 0;
+  Index first = 0, elems = 0, ranks = 0;
 };
 
 // Bytes of one rank. What is listed here is exact: the engine allocates just this.
@@ -128,6 +130,8 @@ enum class PlanRule : char {
   tensor_divides,
   tensor_features,
   tensor_rows,
+  tensor_rule,
+  tensor_part,
   ranks_positive,
   bucket_positive,
   shard_divides,
@@ -171,7 +175,7 @@ struct PlanData {
   std::vector<ChunkData> chunks{};
   std::vector<StageData> stages{};
   std::vector<TieData> ties{};
-  std::vector<Stretch> summed{};  // by the tensor group, once a step
+  std::vector<Stretch> summed{};  // by the tensor group, or by neighbours in it, once a step
   Memory memory{};  // of the stage that needs most
   PlanFault fault{};
 

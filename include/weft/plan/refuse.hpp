@@ -30,11 +30,15 @@ constexpr const char* rule_text(PlanRule rule) {
       return "weft[graph.layer]: this is not a layer: it lacks name, version, output(Features) or facts(Features, Index); see layer/facts.hpp";
     case PlanRule::empty: return "weft[graph.empty]: the model has no layers; add one";
     case PlanRule::tensor_divides:
-      return "weft[tensor.divides]: the tensor ranks divide the heads, key/value heads or features of every layer that they share; change TensorParallel::ranks or the layer";
+      return "weft[tensor.divides]: the tensor ranks divide the heads, groups or features of every layer that they share, and are a divisor or a multiple of its key/value heads; change TensorParallel::ranks or the layer";
     case PlanRule::tensor_features:
       return "weft[tensor.features]: slices of features reach a layer that needs them whole, or a tie whose sides are sliced differently; use fewer tensor ranks or give the layer a SplitRule";
     case PlanRule::tensor_rows:
       return "weft[tensor.rows]: a Repeat gives its rows divided otherwise than it takes them; put a layer before it, or use TensorParallel without sequence";
+    case PlanRule::tensor_rule:
+      return "weft[tensor.rule]: a SplitRule does not fit its layer: a dimension that the parameter does not have, segments that are not the input's channels, or a kind that the layer's facts rule out; fix splits()";
+    case PlanRule::tensor_part:
+      return "weft[tensor.part]: one rank's part of a layer takes, gives or keeps something else than the SplitRule leaves it; fix Part or the rule";
     case PlanRule::ranks_positive: return "weft[mesh.ranks]: a mesh has at least one rank; change DataParallel::ranks";
     case PlanRule::bucket_positive: return "weft[data.bucket_bytes]: a bucket holds at least one byte; change DataParallel::bucket_bytes";
     case PlanRule::shard_divides:
@@ -93,6 +97,11 @@ inline std::string fault_text(const PlanData& plan) {
     case PlanRule::tensor_features:
     case PlanRule::tensor_rows:
       return text + " (layer " + path_of_leaf(plan.graph, fault.leaf, 0) + ", tensor ranks " + number(fault.wanted) + ")";
+    case PlanRule::tensor_rule:
+      return text + " (layer " + path_of_leaf(plan.graph, fault.leaf, 0) + ", rule " + number(fault.found) + ")";
+    case PlanRule::tensor_part:
+      return text + " (layer " + path_of_leaf(plan.graph, fault.leaf, 0) + ": " + number(fault.found) + ", the rule leaves " +
+             number(fault.wanted) + ")";
     case PlanRule::ranks_positive: return text + " (ranks " + number(fault.found) + ")";
     case PlanRule::bucket_positive: return text + " (bucket_bytes " + number(fault.found) + ")";
     case PlanRule::shard_divides: return text + " (shard_ranks " + number(fault.found) + ", data ranks " + number(fault.wanted) + ")";
@@ -171,6 +180,12 @@ template <Index>
 struct divisible;
 template <Index>
 struct tensor_ranks;
+template <Index>
+struct rule_number;
+template <Index>
+struct part_has;
+template <Index>
+struct rule_leaves;
 template <int>
 struct layer_number;
 
@@ -192,9 +207,11 @@ constexpr bool explain() {
   if constexpr (f.rule == layer_options) static_assert(acceptable<Layer>, "weft[layer.options]: a layer refuses its own options; see its explain()");
   if constexpr (f.rule == not_a_layer) static_assert(acceptable<Layer>, "weft[graph.layer]: this is not a layer: it lacks name, version, output(Features) or facts(Features, Index); see layer/facts.hpp");
   if constexpr (f.rule == empty) static_assert(acceptable<Layer>, "weft[graph.empty]: the model has no layers; add one");
-  if constexpr (f.rule == tensor_divides) static_assert(acceptable<Layer, layer_number<f.leaf>, divisible<f.found>, tensor_ranks<f.wanted>>, "weft[tensor.divides]: the tensor ranks divide the heads, key/value heads or features of every layer that they share; change TensorParallel::ranks or the layer");
+  if constexpr (f.rule == tensor_divides) static_assert(acceptable<Layer, layer_number<f.leaf>, divisible<f.found>, tensor_ranks<f.wanted>>, "weft[tensor.divides]: the tensor ranks divide the heads, groups or features of every layer that they share, and are a divisor or a multiple of its key/value heads; change TensorParallel::ranks or the layer");
   if constexpr (f.rule == tensor_features) static_assert(acceptable<Layer, layer_number<f.leaf>, tensor_ranks<f.wanted>>, "weft[tensor.features]: slices of features reach a layer that needs them whole, or a tie whose sides are sliced differently; use fewer tensor ranks or give the layer a SplitRule");
   if constexpr (f.rule == tensor_rows) static_assert(acceptable<Layer, layer_number<f.leaf>, tensor_ranks<f.wanted>>, "weft[tensor.rows]: a Repeat gives its rows divided otherwise than it takes them; put a layer before it, or use TensorParallel without sequence");
+  if constexpr (f.rule == tensor_rule) static_assert(acceptable<Layer, layer_number<f.leaf>, rule_number<f.found>>, "weft[tensor.rule]: a SplitRule does not fit its layer: a dimension that the parameter does not have, segments that are not the input's channels, or a kind that the layer's facts rule out; fix splits()");
+  if constexpr (f.rule == tensor_part) static_assert(acceptable<Layer, layer_number<f.leaf>, part_has<f.found>, rule_leaves<f.wanted>>, "weft[tensor.part]: one rank's part of a layer takes, gives or keeps something else than the SplitRule leaves it; fix Part or the rule");
   if constexpr (f.rule == ranks_positive) static_assert(acceptable<ranks<f.found>>, "weft[mesh.ranks]: a mesh has at least one rank; change DataParallel::ranks");
   if constexpr (f.rule == bucket_positive) static_assert(acceptable<bytes<f.found>>, "weft[data.bucket_bytes]: a bucket holds at least one byte; change DataParallel::bucket_bytes");
   if constexpr (f.rule == shard_divides) static_assert(acceptable<ranks<f.wanted>, shard_ranks<f.found>>, "weft[data.shard_ranks]: shard_ranks divides the data ranks; change DataParallel::ranks or shard_ranks");

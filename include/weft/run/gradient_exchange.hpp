@@ -103,11 +103,11 @@ class GradientExchange {
                                                                         Index(next_bucket_)));
     ++next_bucket_;
   }
-  // Gradients that are summands within the tensor group: of a unit; of all that are not divided a micro-batch at a time.
+  // Gradients that are summands within the tensor group, or of neighbours in it: of a unit; of all that are not divided a micro-batch at a time.
   void sum_over_tensor(Index u) {
     for (const Stretch& stretch : plan_.summed)
       if (stretch.frame == plan_.units[std::size_t(u)].frame)
-        state_.groups[GroupKind::tensor].all_reduce(state_.walker.unit_gradients(u) + stretch.first, stretch.elems, Reduction::sum, u + 1);
+        state_.groups.summing(stretch).all_reduce(state_.walker.unit_gradients(u) + stretch.first, stretch.elems, Reduction::sum, u + 1);
   }
   void sum_rest_over_tensor() {
     if (plan_.summed.empty()) return;
@@ -129,6 +129,12 @@ class GradientExchange {
           const ParameterSite& site = plan_.graph.parameters[std::size_t(p)];
           if (site.owner != p || site.facts.kind == ParameterKind::buffer) continue;
           if (site.split.dimension < 0 && state_.place.tensor != 0) continue;
+          if (site.split.slicing.has_copies(plan_.graph.tensor_ranks)) {  // of these, the first of the ranks that have them
+            for_each_owned_stretch(site, plan_.graph.tensor_ranks, state_.place.tensor, [&](Index own, Index, Index count) {
+              counted_.push_back({unit.first_parameter_elem + site.offset + own, count});
+            });
+            continue;
+          }
           const Range range{unit.first_parameter_elem + site.offset, round_up(site.facts.elems(), parameter_alignment_elems)};
           if (!counted_.empty() && counted_.back().first + counted_.back().elems == range.first)
             counted_.back().elems += range.elems;
