@@ -20,6 +20,22 @@ inline std::string bytes_text(Index bytes) {
   return text;
 }
 
+// How the ranks of a tensor group divide a layer: "replicated" where it has no rule that applies, "outputs / 4", "rows / 4", and which of
+// its parameters have slices that several ranks keep.
+inline std::string split_text(const GraphData& graph, int leaf) {
+  const LeafSite& site = graph.leaves[std::size_t(leaf)];
+  const char* names[] = {"replicated", "outputs", "inputs", "features", "vocabulary", "rows"};
+  std::string text = names[int(site.split)];
+  if (site.split == SplitKind::none) return text;
+  text += text_of(" / ", graph.tensor_ranks);
+  for (int p = site.first_parameter; p < site.first_parameter + site.facts.parameters.size(); ++p) {
+    const ParameterSplit& split = graph.parameters[std::size_t(p)].split;
+    const bool shared = split.dimension >= 0 && split.slicing.has_copies(graph.tensor_ranks);
+    if (shared) text += text_of(", copies in ", graph.parameters[std::size_t(p)].facts.name);
+  }
+  return text;
+}
+
 // Tables of the model, the strategy, the memory of a rank and the calls of a step. `library_bytes`: what libraries are known to hold
 // besides.
 inline std::string describe(const PlanData& plan, Index library_bytes = 0) {
@@ -45,6 +61,7 @@ inline std::string describe(const PlanData& plan, Index library_bytes = 0) {
         else
           note = "tied to " + path_of(plan.graph, plan.graph.parameters[std::size_t(p)].owner, 0);
       }
+      if (plan.graph.tensor_ranks > 1) note = split_text(plan.graph, l) + (note.empty() ? "" : "; ") + note;
       const std::string path = path_of_leaf(plan.graph, l, 0), times = frame.count > 1 ? std::to_string(frame.count) + " x" : "";
       print("  %6s %-44s %7lld -> %-7lld %10lld parameters %s\n", times.c_str(), path.c_str(), static_cast<long long>(leaf.in.elems()),
             static_cast<long long>(leaf.out.elems()), static_cast<long long>(elems), note.c_str());
@@ -62,12 +79,13 @@ inline std::string describe(const PlanData& plan, Index library_bytes = 0) {
   if (plan.streams()) print("pipeline: %s, %zu chunks\n", strategy.schedule_name, plan.chunks.size());
   for (std::size_t c = 0; plan.streams() && c < plan.chunks.size(); ++c) {
     const ChunkData& chunk = plan.chunks[c];
-    print("  chunk %2zu on stage %2d: units %lld to %lld, activations of %lld micro-batches, inputs of %lld, gradients of %lld\n", c, chunk.stage,
-          number(chunk.first_unit), number(chunk.end_unit - 1), number(chunk.depth), number(chunk.input_depth),
+    print("  chunk %2zu on stage %2d: units %lld to %lld, activations of %lld micro-batches, inputs of %lld, gradients of %lld\n", c,
+          chunk.stage, number(chunk.first_unit), number(chunk.end_unit - 1), number(chunk.depth), number(chunk.input_depth),
           number(chunk.gradient_depth));
   }
   if (plan.recomputed_flops_per_row() > 0)
-    print("recomputed: %s, %.3g flops a row\n", strategy.recompute == Recompute::full ? "blocks" : "attention", plan.recomputed_flops_per_row());
+    print("recomputed: %s, %.3g flops a row\n", strategy.recompute == Recompute::full ? "blocks" : "attention",
+          plan.recomputed_flops_per_row());
   for (const TieData& tie : plan.ties) {
     print("  tied across stages: %s, on", path_of(plan.graph, tie.parameter, 0).c_str());
     for (int stage : tie.stages) print(" %d", stage);
