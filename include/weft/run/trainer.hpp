@@ -220,15 +220,16 @@ class GeneratedLoader {
 };
 
 // A trainer of Model on this rank: make_trainer<Model, TheRecipe, Executor>(plan, communicator, AdamW{…}, CosineRate{…}).
-// The recipe's optimizer is the type of `optimizer`.
-template <class Model, class RecipeType, class Executor, class Communicator, class OptimizerRule, RateSchedule Schedule = ConstantRate>
+// The recipe's optimizer is the type of `optimizer`. tensor_ranks, sequence: of the plan's tensor axis; layers are compiled for them.
+template <class Model, class RecipeType, class Executor, Index tensor_ranks = 1, bool sequence = false, class Communicator,
+          class OptimizerRule, RateSchedule Schedule = ConstantRate>
 auto make_trainer(const PlanData& plan, Communicator communicator, OptimizerRule optimizer, Schedule schedule = {},
                   const TrainerOptions& options = {}) {
   static_assert(explain_optimizer<OptimizerRule>(),
                 "weft[optim.rule]: the third argument of make_trainer is an optimizer; see optim/optimizer.hpp");
   using Real = typename RecipeType::Precision::Real;
   using TrainerType = Trainer<Executor, Real, Communicator, OptimizerRule, Schedule>;
-  return TrainerType(plan, model_code<typename KernelsOf<Executor>::type, Real, Model, typename RecipeType::Loss>(),
+  return TrainerType(plan, model_code<typename KernelsOf<Executor>::type, Real, Model, typename RecipeType::Loss, tensor_ranks, sequence>(),
                      std::move(communicator), optimizer, schedule, options);
 }
 
@@ -236,8 +237,9 @@ auto make_trainer(const PlanData& plan, Communicator communicator, OptimizerRule
 template <class PlanType, class Executor = Cpu<kernel::cpu::Builtin>, class Communicator, class OptimizerRule,
           RateSchedule Schedule = ConstantRate>
 auto make_trainer(Communicator communicator, OptimizerRule optimizer, Schedule schedule = {}, const TrainerOptions& options = {}) {
-  return make_trainer<typename PlanType::Model, typename PlanType::Recipe, Executor>(PlanType::data(), std::move(communicator), optimizer,
-                                                                                     schedule, options);
+  constexpr StrategyData strategy = lower_strategy(PlanType::strategy);
+  return make_trainer<typename PlanType::Model, typename PlanType::Recipe, Executor, strategy.tensor(), strategy.sequence>(
+      PlanType::data(), std::move(communicator), optimizer, schedule, options);
 }
 
 }  // namespace weft
