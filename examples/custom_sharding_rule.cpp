@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <vector>
 
-// [rule]
 // y = x + scale · sin(frequency ∘ x), feature by feature.
 template <weft::Index C>
 struct Periodic {
@@ -26,6 +25,7 @@ struct Periodic {
     return facts;
   }
 
+  // [rule]
   // The ways to divide it. By features: no feature concerns another; the ranks must divide C; both parameters are sliced along their
   // dimension 0. By rows, where the group divides those (TensorParallel::sequence): nothing is sliced, and gradients are summed. Which way
   // is taken, and what the ranks say to each other for it, is the plan's affair. A layer without splits() is replicated: each rank has and
@@ -39,6 +39,7 @@ struct Periodic {
   // The layer of one rank: the same with fewer features. (Not needed where a layer takes its extents from the context.)
   template <weft::SplitKind kind, weft::Index ranks>
   using Part = Periodic<kind == weft::SplitKind::features ? C / ranks : C>;
+  // [rule]
 
   template <class Context>
   static void forward(Context& context) {
@@ -61,7 +62,6 @@ struct Periodic {
       }
   }
 };
-// [rule]
 
 using Model =
     weft::Sequential<weft::Linear<1, 16>, weft::Residual<weft::LayerNorm<16>, weft::Linear<16, 32>, Periodic<32>, weft::Linear<32, 16>>,
