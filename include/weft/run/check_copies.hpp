@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether ranks that are to hold the same do: a check for whoever doubts a strategy, a layer's sharding rule or a file.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "weft/base/error.hpp"
+#include "weft/base/hash.hpp"
+#include "weft/graph/split.hpp"
+#include "weft/run/groups.hpp"
+
+namespace weft {
+
+template <class Real>
+std::int64_t hash_of(const Real* data, Index first, Index count) {
+  Fingerprint print;
+  for (Index i = first; i < first + count; ++i) {
+    std::int64_t bits = 0;
+    std::memcpy(&bits, data + i, sizeof(Real));
+    print.add(bits);
+  }
+  return std::int64_t(print.value());
+}
+
+// Compares, bit for bit, parameters and buffers that several ranks keep: data ranks; the ranks of a tensor group, what is not divided, and
+// key/value heads that neighbours share; the stages of a tie.
+// Communication: a number for every parameter in each group that keeps it, and one more in the world. Collective; between steps.
+// Errors: weft[copies.differ], on all ranks, with the name and the first rank that differs from one before it in its group.
+template <class EngineType>
+void check_copies(EngineType& engine) {
+  const PlanData& plan = engine.plan();
+  auto& groups = engine.state().groups;
+  const Index tensor_ranks = plan.graph.tensor_ranks;
+  std::vector<std::int64_t> hashes;
+  std::int64_t fault[2] = {0, 0};  // parameter + 1, repetition
+  const auto compare = [&](auto& group, std::int64_t own, int parameter, Index repetition) {
+    hashes.assign(std::size_t(group.size()), 0);
+    group.all_gather(hashes.data(), static_cast<const std::int64_t*>(&own), 1);
+    for (int r = 0; r < group.rank(); ++r)  // the later of two says it
+      if (hashes[std::size_t(r)] != own && fault[0] == 0) fault[0] = parameter + 1, fault[1] = repetition;
+  };
+  engine.state().for_each_held([&](int p, Index repetition, const ParameterSite& site, const auto& held) {
+    const std::int64_t own = hash_of(held.data, 0, held.elems);
+    const bool everywhere = site.facts.kind == ParameterKind::buffer || !plan.strategy.shards_parameters();
+    if (groups.has(GroupKind::data) && everywhere) compare(groups[GroupKind::data], own, p, repetition);
+    if (groups.has(GroupKind::tensor) && site.split.dimension < 0) compare(groups[GroupKind::tensor], own, p, repetition);
+    for (const Stretch& stretch : plan.summed) {
+      const Index begin = stretch.first - site.offset, end = begin + stretch.elems;
+      const bool mine = stretch.frame == plan.graph.leaves[std::size_t(site.leaf)].frame && begin >= 0 && end <= site.facts.elems();
+      if (!mine || stretch.ranks == tensor_ranks) continue;
+      const Index from = begin > held.first ? begin : held.first, to = end < held.first + held.elems ? end : held.first + held.elems;
+      compare(groups.summing(stretch), from < to ? hash_of(held.data, from - held.first, to - from) : 0, p, repetition);
+    }
+    for (std::size_t t = 0; t < plan.ties.size(); ++t)
+      if (plan.ties[t].parameter == p && plan.ties[t].contains(engine.state().stage_number())) compare(groups.tie(t), own, p, repetition);
+  });
+  std::vector<std::int64_t> all(2 * std::size_t(groups.world().size()), 0);
+  groups.world().all_gather(all.data(), static_cast<const std::int64_t*>(fault), 2);
+  for (std::size_t r = 0; 2 * r < all.size(); ++r)
+    if (all[2 * r] > 0)
+      throw Error("copies.differ",
+                  text_of("ranks that are to hold the same parameter differ in it; a layer's sharding rule, or what wrote to the "
+                          "parameter, is wrong (",
+                          path_of(plan.graph, int(all[2 * r]) - 1, Index(all[2 * r + 1])), ", rank ", r, ")"));
+}
+
+}  // namespace weft
