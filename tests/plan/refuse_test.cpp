@@ -8,9 +8,9 @@
 #include <sstream>
 
 TEST_CASE("refusals_at_compile_time_and_at_start_have_the_same_text") {
-  std::ifstream file(WEFT_TEST_DATA "/../../include/weft/plan/refuse.hpp");
   std::stringstream all;
-  all << file.rdbuf();
+  for (const char* path : {"/../../include/weft/schedule/fault.hpp", "/../../include/weft/plan/refuse.hpp"})
+    all << std::ifstream(WEFT_TEST_DATA + std::string(path)).rdbuf();
   const std::string text = all.str();
   REQUIRE(text.size() > 1000);
   for (int rule = 1; rule <= int(weft::PlanRule::over_budget); ++rule) {

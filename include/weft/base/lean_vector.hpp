@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector for long tables in constant expressions: clang counts 5 steps for an element where std::vector takes 40 to 70, and allows a million
-// for all of an evaluation.
+// A vector for long tables in constant expressions: clang counts 5 steps for an element where std::vector takes 40 to 70, and allows a
+// million for all of an evaluation.
 #pragma once
 
 #include <initializer_list>

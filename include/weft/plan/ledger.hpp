@@ -316,26 +316,52 @@ struct LedgerTotals {
   bool operator==(const LedgerTotals&) const = default;
 };
 
-constexpr void add_entry(LedgerTotals& totals, const LedgerEntry& entry) {
-  const Index bytes = entry.call.operation == Operation::receive ? 0 : entry.call.count * bytes_of(entry.call.type);
+constexpr void add_entry(LedgerTotals& totals, const LedgerEntry& entry, Index count = 1) {
+  const Index bytes = entry.call.operation == Operation::receive ? 0 : count * entry.call.count * bytes_of(entry.call.type);
   if (entry.phase == LedgerPhase::control)
-    ++totals.control_calls, totals.control_bytes += bytes;
+    totals.control_calls += count, totals.control_bytes += bytes;
   else
-    ++totals.calls, totals.bytes += bytes;
+    totals.calls += count, totals.bytes += bytes;
+}
+
+// Calls visit(entry, count) for the calls of a rank of a stage, in no order: calls that differ in the micro-batch only, once for all. Works
+// without actions too (a plan of proved facts).
+template <class Visit>
+constexpr void for_each_kind_of_call(const PlanData& plan, int stage, Visit&& visit) {
+  Index count = 1;
+  const auto counted = [&](const LedgerEntry& entry) { visit(entry, count); };
+  LedgerWalk<const decltype(counted)> walk(plan, stage, counted);
+  if (!plan.streams()) return walk.step();
+  const auto actions = [&](ActionKind kind, int chunk, Index number) {
+    count = number;
+    if (number > 0) walk.action({kind, chunk, 0});
+  };
+  for (int c : plan.stages[std::size_t(stage)].chunks) {
+    const ChunkData& chunk = plan.chunks[std::size_t(c)];
+    const bool from_other = c > 0 && plan.chunks[std::size_t(c - 1)].stage != stage;
+    const bool to_other = c + 1 < int(plan.chunks.size()) && plan.chunks[std::size_t(c + 1)].stage != stage;
+    actions(ActionKind::forward, c, plan.micros);
+    actions(ActionKind::backward, c, chunk.whole_backwards);
+    for (const ActionKind kind : {ActionKind::backward_input, ActionKind::backward_weight}) actions(kind, c, plan.micros - chunk.whole_backwards);
+    for (const ActionKind kind : {ActionKind::receive_forward, ActionKind::send_backward}) actions(kind, c, from_other ? plan.micros : 0);
+    for (const ActionKind kind : {ActionKind::send_forward, ActionKind::receive_backward}) actions(kind, c, to_other ? plan.micros : 0);
+  }
+  count = 1;
+  walk.end();
 }
 
 // Of all groups, or of one.
 constexpr LedgerTotals totals(const PlanData& plan, int stage = 0) {
   LedgerTotals out;
   if (plan.stages.empty()) return out;
-  for_each_call(plan, stage, [&](const LedgerEntry& entry) { add_entry(out, entry); });
+  for_each_kind_of_call(plan, stage, [&](const LedgerEntry& entry, Index count) { add_entry(out, entry, count); });
   return out;
 }
 constexpr LedgerTotals totals(const PlanData& plan, int stage, GroupKind group) {
   LedgerTotals out;
   if (plan.stages.empty()) return out;
-  for_each_call(plan, stage, [&](const LedgerEntry& entry) {
-    if (entry.group == group) add_entry(out, entry);
+  for_each_kind_of_call(plan, stage, [&](const LedgerEntry& entry, Index count) {
+    if (entry.group == group) add_entry(out, entry, count);
   });
   return out;
 }

@@ -7,8 +7,7 @@
 #include "weft/graph/split.hpp"
 #include "weft/plan/ledger.hpp"
 #include "weft/plan/place_stages.hpp"
-#include "weft/schedule/add_communication.hpp"
-#include "weft/schedule/verify.hpp"
+#include "weft/schedule/prove.hpp"
 
 namespace weft {
 
@@ -87,49 +86,78 @@ constexpr std::vector<Stretch> summed_stretches(const GraphData& graph) {
   return out;
 }
 
-// Whether every forward of the last chunk is followed by its backward at once: then the loss may write over the prediction.
-constexpr bool loss_in_place(const StageData& stage, int chunk) {
-  for (std::size_t i = 0; i < stage.actions.size(); ++i) {
-    const Action& action = stage.actions[i];
-    if (action.kind != ActionKind::forward || action.chunk != chunk) continue;
-    const Action next = i + 1 < stage.actions.size() ? stage.actions[i + 1] : Action{};
-    if (next.kind < ActionKind::backward || next.kind > ActionKind::backward_input || next.chunk != chunk || next.micro != action.micro)
-      return false;
+constexpr PlanFault refused_schedule(PlanRule rule, const ScheduleShape& shape) {
+  return {.rule = rule, .found = shape.stages, .wanted = shape.micros, .other = shape.chunks_per_stage};
+}
+// micros: of the table that was proved.
+constexpr PlanFault wrong_schedule(const ScheduleFault& fault, int micros) {
+  static_assert(int(PlanRule::schedule_deadlock) - int(PlanRule::schedule_shape) == int(ScheduleRule::deadlock) - int(ScheduleRule::shape),
+                "weft[plan.rules]: PlanRule holds ScheduleRule's rules, in its order; keep both lists alike");
+  return {.rule = PlanRule(int(PlanRule::schedule_shape) + int(fault.rule) - int(ScheduleRule::shape)),
+          .found = fault.stage,
+          .wanted = fault.position,
+          .other = micros,
+          .action = fault.action,
+          .waiting_for = fault.waiting_for};
+}
+
+constexpr void place_facts(PlanData& plan, const ChunkFacts* chunks, const StageFacts* stages) {
+  for (std::size_t c = 0; c < plan.chunks.size(); ++c) {
+    ChunkData& chunk = plan.chunks[c];
+    chunk.depth = chunks[c].depth, chunk.input_depth = chunks[c].input_depth;
+    chunk.gradient_depth = chunks[c].gradient_depth, chunk.weight_depth = chunks[c].weight_depth;
+    chunk.whole_backwards = chunks[c].whole_backwards, chunk.completed = chunks[c].completed, chunk.loss_in_place = chunks[c].loss_in_place;
   }
-  return true;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) plan.stages[s].input_depth = stages[s].input_depth;
+}
+
+// Chunks onto stages.
+constexpr void place_chunks(PlanData& plan, const std::vector<int>& stage_of_chunk) {
+  plan.chunks = make_chunks(plan.graph, plan.units, plan.strategy, stage_of_chunk);
+  plan.stages = std::vector<StageData>(std::size_t(plan.strategy.stages()));
+  for (std::size_t c = 0; c < plan.chunks.size(); ++c) plan.stages[std::size_t(plan.chunks[c].stage)].chunks.push_back(int(c));
 }
 
 // Which stage does what when, and how many micro-batches it holds meanwhile.
 constexpr PlanFault place_schedule(PlanData& plan) {
   const StrategyData& strategy = plan.strategy;
-  std::vector<int> stage_of_chunk{0};
+  if (strategy.stages() == 1) {
+    place_chunks(plan, {0});
+    plan.chunks[0].depth = plan.stages[0].input_depth = plan.depth;
+    return {};
+  }
+  const ScheduleShape shape{int(strategy.stages()), int(strategy.chunks_per_stage), int(plan.micros)};
+  if (const ProvedSchedule* proved = strategy.proved) {
+    if (proved->provable != Provable::yes)
+      return refused_schedule(proved->provable == Provable::refused ? PlanRule::schedule_refuses : PlanRule::schedule_too_large, shape);
+    if (proved->fault.rule != ScheduleRule::none) return wrong_schedule(proved->fault, proved->window.micros);
+    std::vector<int> stage_of_chunk;
+    for (int c = 0; c < shape.num_chunks(); ++c) stage_of_chunk.push_back(proved->chunks[c].stage);
+    place_chunks(plan, stage_of_chunk);
+    place_facts(plan, proved->chunks, proved->stages);
+    return {};
+  }
+  if (strategy.table && strategy.table->shape.micros != shape.micros)
+    return {.rule = PlanRule::schedule_table, .found = strategy.table->shape.micros, .wanted = shape.micros};
   ScheduleTable table;
-  if (strategy.stages() > 1) {
-    const ScheduleShape shape{int(strategy.stages()), int(strategy.chunks_per_stage), int(plan.micros)};
+  if (strategy.table)
+    table = *strategy.table;
+  else
     table = strategy.schedule(shape);
-    if (table.rows.empty())
-      return {.rule = PlanRule::schedule_refuses, .found = shape.stages, .wanted = shape.micros, .other = shape.chunks_per_stage};
-    const ScheduleFault fault = verify(table);
-    if (fault.rule != ScheduleRule::none)
-      return {.rule = PlanRule::schedule_wrong, .found = fault.stage, .wanted = fault.position, .other = int(fault.rule)};
-    table = add_communication(table);
-    stage_of_chunk = table.stage_of_chunk;
-  }
-  plan.chunks = make_chunks(plan.graph, plan.units, strategy, stage_of_chunk);
-  for (Index s = 0; s < strategy.stages(); ++s) {
-    StageData stage;
-    if (!table.rows.empty()) stage.actions = table.rows[std::size_t(s)];
-    for (int c = 0; c < int(plan.chunks.size()); ++c)
-      if (plan.chunks[std::size_t(c)].stage == s) stage.chunks.push_back(c);
-    plan.stages.push_back(stage);
-  }
+  if (table.rows.empty()) return refused_schedule(PlanRule::schedule_refuses, shape);
+  const ScheduleFault fault = verify(table);
+  if (fault.rule != ScheduleRule::none) return wrong_schedule(fault, shape.micros);
+  table = with_communication(table);
+  const ScheduleFacts facts = schedule_facts(table);
+  place_chunks(plan, table.stage_of_chunk);
+  place_facts(plan, facts.chunks.data(), facts.stages.data());
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) plan.stages[s].actions = table.rows[s];
   return {};
 }
 
 constexpr bool splits_backward(const PlanData& plan) {
-  for (const StageData& stage : plan.stages)
-    for (const Action& action : stage.actions)
-      if (action.kind == ActionKind::backward_weight) return true;
+  for (const ChunkData& chunk : plan.chunks)
+    if (plan.streams() && chunk.whole_backwards < plan.micros) return true;
   return false;
 }
 
@@ -138,7 +166,6 @@ constexpr void place_micro_batches(PlanData& plan, int stage_number) {
   StageData& stage = plan.stages[std::size_t(stage_number)];
   const Index real = bytes_of(plan.training.type);
   Index slots = 0, messages = 0;
-  const bool streams = plan.streams();
   for (int c : stage.chunks) {
     ChunkData& chunk = plan.chunks[std::size_t(c)];
     const bool last = c + 1 == int(plan.chunks.size());
@@ -146,17 +173,11 @@ constexpr void place_micro_batches(PlanData& plan, int stage_number) {
       chunk.weight_slot_bytes += plan.activations.frames[std::size_t(plan.units[std::size_t(u)].frame)].weight_slot_bytes;
       chunk.slot_bytes += plan.activations.frames[std::size_t(plan.units[std::size_t(u)].frame)].slot_bytes;
     }
-    chunk.depth = plan.depth;
-    if (streams) {
-      const ChunkLifetimes lifetimes(stage.actions, c, last, int(plan.micros));
-      chunk.depth = lifetimes.activations.depth(), chunk.input_depth = lifetimes.inputs.depth();
-      chunk.gradient_depth = lifetimes.gradients.depth(), chunk.weight_depth = lifetimes.weights.depth();
-    }
     chunk.first_slot_byte = slots, slots += chunk.depth * chunk.slot_bytes;
     chunk.first_weight_slot_byte = slots, slots += chunk.weight_depth * chunk.weight_slot_bytes;
     if (c > 0) chunk.input_bytes = tensor_bytes(chunk_input(plan, c), {.rows = chunk_input_rows(plan, c, plan.rows), .real_bytes = real});
     if (!last) chunk.gradient_bytes = tensor_bytes(chunk_input(plan, c + 1), {.rows = chunk_input_rows(plan, c + 1, plan.rows), .real_bytes = real});
-    if (last && !plan.activations.frames.back().output_gradient_kept && !loss_in_place(stage, c)) {
+    if (last && !plan.activations.frames.back().output_gradient_kept && !chunk.loss_in_place) {
       chunk.gradient_bytes = tensor_bytes(plan.graph.output, {.rows = plan.rows, .real_bytes = real});
       chunk.gradient_depth = chunk.depth;  // written by the loss, right after forward
     }
@@ -164,7 +185,6 @@ constexpr void place_micro_batches(PlanData& plan, int stage_number) {
     chunk.first_gradient_byte = messages, messages += chunk.gradient_depth * chunk.gradient_bytes;
   }
   stage.memory.activations = slots, stage.memory.messages = messages;
-  stage.input_depth = streams ? input_depth(stage.actions, int(plan.micros)) : plan.depth;
 }
 
 constexpr Memory make_memory(const PlanData& plan, int stage_number, const ExecutorFacts& executor) {
@@ -225,7 +245,7 @@ constexpr PlanData make_plan_as_said(GraphData graph, const StrategyData& strate
   place_ties(plan);
   for (int s = 0; s < int(plan.stages.size()); ++s) {
     StageData& stage = plan.stages[std::size_t(s)];
-    stage.buckets = make_buckets(graph, plan.units, plan.chunks, completion_order(stage), stage, strategy.bucket_bytes, bytes_of(training.type));
+    stage.buckets = make_buckets(graph, plan.units, plan.chunks, completion_order(plan, stage), stage, strategy.bucket_bytes, bytes_of(training.type));
     place_micro_batches(plan, s);
     stage.memory = make_memory(plan, s, executor);
     if (stage.memory.total() > plan.memory.total()) plan.memory = stage.memory;
@@ -255,7 +275,7 @@ constexpr std::uint64_t fingerprint(const PlanData& plan) {
   print.add(plan.strategy.ranks).add(plan.strategy.bucket_bytes).add(plan.strategy.overlap);
   for (int i = 0; i < plan.strategy.axes.size(); ++i) print.add(Index(plan.strategy.axes[i].role)).add(plan.strategy.axes[i].extent);
   print.add(Index(plan.strategy.sharding())).add(plan.strategy.shards()).add(Index(plan.strategy.recompute));
-  print.add(plan.strategy.schedule_name).add(plan.strategy.schedule_version).add(plan.micros);
+  print.add(plan.strategy.schedule_name).add(plan.strategy.schedule_version).add(Index(plan.strategy.table_print)).add(plan.micros);
   for (const ChunkData& chunk : plan.chunks) print.add(chunk.stage).add(chunk.first_unit).add(chunk.end_unit).add(chunk.depth);
   print.add(plan.batch.global).add(plan.batch.micro).add(plan.batch.sequence);
   print.add(Index(plan.training.type)).add(plan.training.optimizer_states).add(plan.training.loss_name);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "weft/plan/buckets.hpp"
-#include "weft/plan/depths.hpp"
 #include "weft/plan/partition.hpp"
 
 namespace weft {
@@ -109,18 +108,9 @@ constexpr void place_ties(PlanData& plan) {
 }
 
 // The chunks of a stage in the order in which their last backward ends.
-constexpr std::vector<int> completion_order(const StageData& stage) {
-  std::vector<int> order;
-  for (std::size_t i = stage.actions.size(); i-- > 0;) {
-    const Action& action = stage.actions[i];
-    if (action.kind != ActionKind::backward && action.kind != ActionKind::backward_weight) continue;
-    bool known = false;
-    for (int c : order) known |= c == action.chunk;
-    if (!known) order.push_back(action.chunk);
-  }
-  if (order.empty()) order = stage.chunks;
-  std::vector<int> out;  // found from the back
-  for (std::size_t i = order.size(); i-- > 0;) out.push_back(order[i]);
+constexpr std::vector<int> completion_order(const PlanData& plan, const StageData& stage) {
+  std::vector<int> out(stage.chunks.size());
+  for (int c : stage.chunks) out[std::size_t(plan.chunks[std::size_t(c)].completed)] = c;
   return out;
 }
 

@@ -27,6 +27,21 @@ constexpr void lower_pipeline(const Axis& axis, StrategyData& out) {
   if constexpr (requires { axis.chunk_starts; }) out.chunk_starts = axis.chunk_starts;
 }
 
+// A pipeline of a table: its bytes stand for its name and version.
+template <class Axis>
+constexpr void lower_table(const Axis& axis, StrategyData& out) {
+  out.table = axis.table, out.chunk_starts = axis.chunk_starts;
+  out.schedule_name = "table";
+  if (axis.table) {
+    Fingerprint print;
+    out.chunks_per_stage = axis.size() > 1 ? axis.table->shape.chunks_per_stage : 1;
+    for (int stage : axis.table->stage_of_chunk) print.add(stage);
+    for (const ActionRow& row : axis.table->rows)
+      for (const Action& action : row) print.add(Index(action.kind)).add(action.chunk).add(action.micro);
+    out.table_print = print.value();
+  }
+}
+
 // The strategy, lowered: every axis contributes what it knows.
 template <class Strategy>
 constexpr StrategyData lower_strategy(const Strategy& strategy) {
@@ -41,6 +56,7 @@ constexpr StrategyData lower_strategy(const Strategy& strategy) {
     if constexpr (requires { axis.overlap; }) out.overlap = axis.overlap;
     if constexpr (requires { axis.shard; }) out.shard = axis.shard, out.shard_ranks = axis.shard_ranks;
     if constexpr (requires { typename Axis::Schedule; }) lower_pipeline(axis, out);
+    if constexpr (requires { axis.table; }) lower_table(axis, out);
   });
   return out;
 }
@@ -68,6 +84,28 @@ PlanData plan_at_start(const MeshType& mesh, const Batch& batch, const Budget& b
   return plan;
 }
 
+// The shape of the schedule; no stages if the numbers make no sense, which is said elsewhere.
+constexpr ScheduleShape schedule_shape(const StrategyData& strategy, const Batch& batch) {
+  constexpr Index most = 1'000'000;
+  const Index sequences = batch.micro < 1 || strategy.data() < 1 ? 0 : strategy.data() * batch.micro, p = strategy.stages(), v = strategy.chunks_per_stage;
+  if (sequences < 1 || batch.global < 1 || batch.global % sequences != 0 || p < 2 || v < 1) return {};
+  if (p > most || v > most || batch.global / sequences > most) return {int(most), 1, int(most)};
+  return {int(p), int(v), int(batch.global / sequences)};
+}
+
+// The strategy with what the compiler proves of its schedule.
+template <auto strategy, Batch batch>
+constexpr StrategyData proved_strategy() {
+  constexpr StrategyData lowered = lower_strategy(strategy);
+  constexpr ScheduleShape shape = schedule_shape(lowered, batch);
+  StrategyData out = lowered;
+  as_mesh(strategy).for_each_axis([&]<class Axis>(const Axis&, int) {
+    if constexpr (requires { typename Axis::Schedule; })
+      if constexpr (shape.stages > 1) out.proved = &proved_schedule<typename Axis::Schedule, shape>;
+  });
+  return out;
+}
+
 template <class Model, int leaf>
 struct LeafType {
   using type = At<leaf, Leaves<Model>>;
@@ -90,25 +128,34 @@ struct RefusedPlan {
   static constexpr Index num_parameters() { return 0; }
   static constexpr std::uint64_t fingerprint() { return 0; }
   static constexpr PlanData data() { return {}; }
+  static constexpr PlanData facts() { return {}; }
 };
 
 template <class Model, auto strategy, Batch batch, class RecipeType, Budget budget>
 struct AcceptedPlan {
   static constexpr Index num_ranks = as_mesh(strategy).num_ranks();
 
-  static constexpr Memory memory() { return data().memory; }
-  static constexpr Index bytes_per_rank() { return data().memory.total(); }
-  static constexpr LedgerTotals ledger(int stage = 0) { return totals(data(), stage); }
-  static constexpr LedgerTotals ledger(GroupKind group, int stage = 0) { return totals(data(), stage, group); }
+  static constexpr Memory memory() { return facts().memory; }
+  static constexpr Index bytes_per_rank() { return facts().memory.total(); }
+  static constexpr LedgerTotals ledger(int stage = 0) { return totals(facts(), stage); }
+  static constexpr LedgerTotals ledger(GroupKind group, int stage = 0) { return totals(facts(), stage, group); }
   static constexpr Index num_parameters() { return lower<Model>().num_parameters(); }
-  static constexpr std::uint64_t fingerprint() { return weft::fingerprint(data()); }
-  static constexpr PlanData data() { return plan_data<Model, RecipeType>(lower_strategy(strategy), batch, budget); }
+  static constexpr std::uint64_t fingerprint() { return weft::fingerprint(facts()); }
+  // All of it. To be called at start-up: the actions of a long schedule are too many for compilers.
+  static constexpr PlanData data() {
+    PlanData plan = plan_data<Model, RecipeType>(lower_strategy(strategy), batch, budget);
+    if (const Index seen = facts().memory.total(); plan.fault.rule == PlanRule::none && plan.memory.total() != seen)
+      plan.fault = {.rule = PlanRule::schedule_window, .found = plan.memory.total(), .wanted = seen};
+    return plan;
+  }
+  // Without the actions of stages: of what the compiler has proved of the schedule.
+  static constexpr PlanData facts() { return plan_data<Model, RecipeType>(proved_strategy<strategy, batch>(), batch, budget); }
 };
 
 // Also of the types of a tensor rank's layers, which only the compiler sees (at start-up: model_code).
 template <class Model, auto strategy, Batch batch, class RecipeType, Budget budget>
 constexpr PlanFault find_static_fault() {
-  const PlanFault fault = plan_data<Model, RecipeType>(lower_strategy(strategy), batch, budget).fault;
+  const PlanFault fault = plan_data<Model, RecipeType>(proved_strategy<strategy, batch>(), batch, budget).fault;
   constexpr StrategyData data = lower_strategy(strategy);
   constexpr CodeSplit split{data.tensor(), data.sequence && data.tensor() > 1, divides_classes<typename RecipeType::Loss>};
   if constexpr (split.ranks > 1) {

@@ -29,6 +29,9 @@ struct ChunkData {
   int stage = 0;
   Index first_unit = 0, end_unit = 0;
   Index depth = 1, input_depth = 1, gradient_depth = 1, weight_depth = 1;
+  Index whole_backwards = 0;   // micro-batches whose backward is not split
+  int completed = 0;           // how many chunks of the stage have their last backward before this one
+  bool loss_in_place = true;   // the loss may write over the prediction: its backward comes next
   Index slot_bytes = 0, first_slot_byte = 0;          // activations of one micro-batch; where the chunk's begin in the stage's arena
   Index weight_slot_bytes = 0, first_weight_slot_byte = 0;  // gradients from the input part of backward to the weight part
   Index input_bytes = 0, first_input_byte = 0;        // what the chunk before gives, of one micro-batch; in the stage's message arena
@@ -140,7 +143,17 @@ enum class PlanRule : char {
   stages_fixed,
   pipeline_joins,
   schedule_refuses,
-  schedule_wrong,
+  schedule_table,
+  schedule_too_large,
+  schedule_window,
+  schedule_shape,
+  schedule_action,
+  schedule_stage,
+  schedule_twice,
+  schedule_missing,
+  schedule_message,
+  schedule_order,
+  schedule_deadlock,
   recompute_joins,
   recompute_splits,
   batch_positive,
@@ -155,6 +168,7 @@ struct PlanFault {
   PlanRule rule = PlanRule::none;
   int leaf = 0;
   Index found = 0, wanted = 0, other = 0;
+  Action action{}, waiting_for{};  // of a schedule
 };
 
 struct PlanData {

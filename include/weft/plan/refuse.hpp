@@ -5,7 +5,7 @@
 
 #include "weft/base/error.hpp"
 #include "weft/plan/plan_data.hpp"
-#include "weft/schedule/verify.hpp"
+#include "weft/schedule/text.hpp"
 
 namespace weft {
 
@@ -53,8 +53,20 @@ constexpr const char* rule_text(PlanRule rule) {
       return "weft[batch_norm.schedule]: a layer joins all micro-batches of a step, so they cannot follow each other through a pipeline; use one stage";
     case PlanRule::schedule_refuses:
       return "weft[schedule.shape_refused]: the schedule has no table for these stages, micro-batches and chunks; change one of them";
-    case PlanRule::schedule_wrong:
-      return "weft[schedule.wrong]: the schedule does not run to its end; verify() of schedule/verify.hpp says what is wrong at this place";
+    case PlanRule::schedule_table:
+      return "weft[schedule.table]: the table of a schedule is for another number of micro-batches than a rank has; change Batch or the table";
+    case PlanRule::schedule_too_large:
+      return "weft[schedule.too_large]: compilers cannot go through so many stages and micro-batches; use plan_at_start, which proves all of them";
+    case PlanRule::schedule_window:
+      return "weft[schedule.window]: the whole schedule needs other memory than the window of micro-batches that the compiler has seen; use plan_at_start";
+    case PlanRule::schedule_shape:
+    case PlanRule::schedule_action:
+    case PlanRule::schedule_stage:
+    case PlanRule::schedule_twice:
+    case PlanRule::schedule_missing:
+    case PlanRule::schedule_message:
+    case PlanRule::schedule_order:
+    case PlanRule::schedule_deadlock: return rule_text(ScheduleRule(int(rule) - int(PlanRule::schedule_shape) + int(ScheduleRule::shape)));
     case PlanRule::recompute_joins:
       return "weft[batch_norm.recompute]: a layer joins micro-batches, so nothing of its block can be made again on its own; use Recompute::none";
     case PlanRule::recompute_splits:
@@ -114,8 +126,21 @@ inline std::string fault_text(const PlanData& plan) {
     case PlanRule::schedule_refuses:
       return text + " (stages " + number(fault.found) + ", micro-batches " + number(fault.wanted) + ", chunks a stage " + number(fault.other) +
              ")";
-    case PlanRule::schedule_wrong:
-      return text + " (stage " + number(fault.found) + ", position " + number(fault.wanted) + "): " + rule_text(ScheduleRule(fault.other));
+    case PlanRule::schedule_table: return text + " (table " + number(fault.found) + ", rank " + number(fault.wanted) + ")";
+    case PlanRule::schedule_too_large:
+      return text + " (stages " + number(fault.found) + ", micro-batches " + number(fault.wanted) + ", chunks a stage " + number(fault.other) +
+             ")";
+    case PlanRule::schedule_window: return text + " (needs " + number(fault.found) + " bytes, seen " + number(fault.wanted) + ")";
+    case PlanRule::schedule_shape: return text + " (rows or stage " + number(fault.found) + ", chunks or chunk " + number(fault.wanted) + ")";
+    case PlanRule::schedule_action:
+    case PlanRule::schedule_stage:
+    case PlanRule::schedule_twice:
+    case PlanRule::schedule_missing:
+    case PlanRule::schedule_message:
+    case PlanRule::schedule_order:
+    case PlanRule::schedule_deadlock:
+      return text + " (" + fault_text(ScheduleFault{ScheduleRule::order, int(fault.found), int(fault.wanted), fault.action, fault.waiting_for}) +
+             ", of " + number(fault.other) + " micro-batches)";
     case PlanRule::batch_positive:
       return text + " (global " + number(fault.found) + ", micro " + number(fault.wanted) + ", sequence " + number(fault.other) + ")";
     case PlanRule::batch_divides:
@@ -175,7 +200,17 @@ struct stage;
 template <Index>
 struct position;
 template <Index>
-struct schedule_rule;
+struct micros_of_table;
+template <Index>
+struct bytes_seen;
+template <Index>
+struct rows_or_stage;
+template <Index>
+struct chunks_or_chunk;
+template <ActionKind, int of_chunk, int of_micro_batch>
+struct action;
+template <ActionKind, int of_chunk, int of_micro_batch>
+struct waits_for;
 template <Index>
 struct divisible;
 template <Index>
@@ -220,7 +255,17 @@ constexpr bool explain() {
   if constexpr (f.rule == stages_fixed) static_assert(acceptable<chunk_starts_given<f.found>, chunks<f.wanted>, units<f.other>>, "weft[pipeline.chunk_starts]: chunk_starts holds the first unit of every chunk, from 0 on, ascending, within the model; fix the list");
   if constexpr (f.rule == pipeline_joins) static_assert(acceptable<stages<f.found>>, "weft[batch_norm.schedule]: a layer joins all micro-batches of a step, so they cannot follow each other through a pipeline; use one stage");
   if constexpr (f.rule == schedule_refuses) static_assert(acceptable<stages<f.found>, micros<f.wanted>, chunks_a_stage<f.other>>, "weft[schedule.shape_refused]: the schedule has no table for these stages, micro-batches and chunks; change one of them");
-  if constexpr (f.rule == schedule_wrong) static_assert(acceptable<stage<f.found>, position<f.wanted>, schedule_rule<f.other>>, "weft[schedule.wrong]: the schedule does not run to its end; verify() of schedule/verify.hpp says what is wrong at this place");
+  if constexpr (f.rule == schedule_table) static_assert(acceptable<micros<f.wanted>, micros_of_table<f.found>>, "weft[schedule.table]: the table of a schedule is for another number of micro-batches than a rank has; change Batch or the table");
+  if constexpr (f.rule == schedule_too_large) static_assert(acceptable<stages<f.found>, micros<f.wanted>, chunks_a_stage<f.other>>, "weft[schedule.too_large]: compilers cannot go through so many stages and micro-batches; use plan_at_start, which proves all of them");
+  if constexpr (f.rule == schedule_window) static_assert(acceptable<bytes<f.found>, bytes_seen<f.wanted>>, "weft[schedule.window]: the whole schedule needs other memory than the window of micro-batches that the compiler has seen; use plan_at_start");
+  if constexpr (f.rule == schedule_shape) static_assert(acceptable<rows_or_stage<f.found>, chunks_or_chunk<f.wanted>>, "weft[schedule.shape]: a schedule has one row a stage and says the stage of every chunk; fix its table");
+  if constexpr (f.rule == schedule_action) static_assert(acceptable<stage<f.found>, position<f.wanted>, action<f.action.kind, f.action.chunk, f.action.micro>, micros<f.other>>, "weft[schedule.action]: an action names a chunk and a micro-batch of the shape; fix the entry");
+  if constexpr (f.rule == schedule_stage) static_assert(acceptable<stage<f.found>, position<f.wanted>, action<f.action.kind, f.action.chunk, f.action.micro>, micros<f.other>>, "weft[schedule.stage]: an action stands in the row of the stage that holds its chunk; move it");
+  if constexpr (f.rule == schedule_twice) static_assert(acceptable<stage<f.found>, position<f.wanted>, action<f.action.kind, f.action.chunk, f.action.micro>, micros<f.other>>, "weft[schedule.twice]: every action stands in a schedule once; remove the second");
+  if constexpr (f.rule == schedule_missing) static_assert(acceptable<stage<f.found>, position<f.wanted>, action<f.action.kind, f.action.chunk, f.action.micro>, micros<f.other>>, "weft[schedule.missing]: every micro-batch goes forward and backward through every chunk; add what is missing");
+  if constexpr (f.rule == schedule_message) static_assert(acceptable<stage<f.found>, position<f.wanted>, action<f.action.kind, f.action.chunk, f.action.micro>, waits_for<f.waiting_for.kind, f.waiting_for.chunk, f.waiting_for.micro>, micros<f.other>>, "weft[schedule.message]: what goes from stage to stage is sent by one and received by the other; add the end that is missing");
+  if constexpr (f.rule == schedule_order) static_assert(acceptable<stage<f.found>, position<f.wanted>, action<f.action.kind, f.action.chunk, f.action.micro>, waits_for<f.waiting_for.kind, f.waiting_for.chunk, f.waiting_for.micro>, micros<f.other>>, "weft[schedule.order]: an action comes after what it needs on its own stage; swap them");
+  if constexpr (f.rule == schedule_deadlock) static_assert(acceptable<stage<f.found>, position<f.wanted>, action<f.action.kind, f.action.chunk, f.action.micro>, waits_for<f.waiting_for.kind, f.waiting_for.chunk, f.waiting_for.micro>, micros<f.other>>, "weft[schedule.deadlock]: stages wait for each other for ever; move the action before which the stage waits, or what it waits for");
   if constexpr (f.rule == recompute_joins) static_assert(acceptable<Layer>, "weft[batch_norm.recompute]: a layer joins micro-batches, so nothing of its block can be made again on its own; use Recompute::none");
   if constexpr (f.rule == recompute_splits) static_assert(acceptable<stages<f.found>>, "weft[recompute.schedule]: the schedule splits backward, whose weight part needs what was kept; use Recompute::none, or 1F1B or GPipe");
   if constexpr (f.rule == batch_positive) static_assert(acceptable<global<f.found>, micro<f.wanted>, sequence<f.other>>, "weft[batch.positive]: Batch::global, ::micro and ::sequence are at least 1; change them");

@@ -5,7 +5,7 @@
 #include "weft/dtype/element_type.hpp"
 #include "weft/layer/loss.hpp"
 #include "weft/layout/axes.hpp"
-#include "weft/schedule/table.hpp"
+#include "weft/schedule/prove.hpp"
 #include "weft/strategy/data_parallel.hpp"
 #include "weft/strategy/pipeline.hpp"
 #include "weft/strategy/recompute.hpp"
@@ -69,6 +69,9 @@ struct StrategyData {
   const char* schedule_name = "";                       // of a pipeline
   int schedule_version = 0;                             //
   ScheduleTable (*schedule)(ScheduleShape) = nullptr;   // what its stages do, in which order; null: no pipeline
+  const ScheduleTable* table = nullptr;                 // a table known at start-up only, instead of that; must live until the plan is made
+  std::uint64_t table_print = 0;                        // the fingerprint of such a table
+  const ProvedSchedule* proved = nullptr;               // facts that the compiler has proved: the plan is made of them, without actions
   ChunkStarts chunk_starts{};  // the first unit of every chunk, where the user fixes them
 
   constexpr Index data() const { return axes.size() == 0 ? ranks : axes.extent(Role::batch); }

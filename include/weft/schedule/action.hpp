@@ -7,8 +7,8 @@
 namespace weft {
 
 // backward = backward_input and backward_weight at once. Messages: send_forward{c} sends the output of chunk c to the stage of chunk c + 1,
-// receive_forward{c} receives the input of chunk c; send_backward{c} sends the gradient of the input of chunk c to the stage of chunk c - 1,
-// receive_backward{c} receives the gradient of the output of chunk c. gather, release, reduce_gradients: of a chunk's sharded
+// receive_forward{c} receives the input of chunk c; send_backward{c} sends the gradient of the input of chunk c to the stage of chunk c -
+// 1, receive_backward{c} receives the gradient of the output of chunk c. gather, release, reduce_gradients: of a chunk's sharded
 // parameters; tables that are read may have them, the plan derives its own.
 enum class ActionKind : unsigned char {
   forward,

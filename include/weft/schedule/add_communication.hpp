@@ -6,47 +6,44 @@
 
 namespace weft {
 
-// Plays the table in rounds: in each, every stage does its next action if its inputs were there before the round; then what was made is sent,
-// and received at the other end. So there is one order of all messages in which each meets its other end, and no stage waits for ever.
-// Messages between two actions are one exchange: posted together. Requires a table that verify accepts; the rest of a table that cannot
-// go on is left out.
+// Plays the table in rounds: in each, every stage does its next action if its inputs were there before the round; then what was made is
+// sent, and received at the other end. So there is one order of all messages in which each meets its other end, and no stage waits for
+// ever. Messages between two actions are one exchange: posted together. Requires a table that verify accepts; the rest of a table that
+// cannot go on is left out, and so is what concerns sharded parameters.
 constexpr ScheduleTable add_communication(const ScheduleTable& table) {
   ScheduleTable out{table.shape, table.stage_of_chunk, std::vector<ActionRow>(table.rows.size())};
-  ScheduleState state(table.shape);
+  ScheduleState state(table, false);
   const std::size_t stages = table.rows.size();
   const int* const stage_of = table.stage_of_chunk.data();
-  LeanVector<std::size_t> next(stages);
-  ActionRow done(stages);
   ActionRow* const rows = out.rows.data();
-  for (bool moved = true; moved;) {
-    moved = false;
+  LeanVector<const Action*> rest(2 * stages);  // what each stage has still to do: from, to
+  LeanVector<std::size_t> all_ran(stages);     // stages that did something in this round
+  const Action** const next = rest.data();
+  const Action** const end = next + stages;
+  std::size_t* const ran = all_ran.data();
+  for (std::size_t s = 0; s < stages; ++s) {
+    next[s] = table.rows[s].begin(), end[s] = table.rows[s].end();
+    rows[s].reserve(3 * table.rows[s].size());
+  }
+  for (std::size_t num_ran = 1; num_ran > 0;) {
+    num_ran = 0;
     for (std::size_t s = 0; s < stages; ++s) {
-      const ActionRow& row = table.rows[s];
-      done[s].micro = -1;
-      if (next[s] == row.size()) continue;
-      const Action& action = row[next[s]];
-      if (!state.is_ready(action)) continue;
-      done[s] = action, ++next[s];
-      rows[s].push_back(action);
-      moved = true;
+      while (next[s] != end[s] && next[s]->micro < 0) ++next[s];
+      if (next[s] != end[s] && state.is_ready(*next[s])) ran[num_ran++] = s;
     }
-    for (std::size_t s = 0; s < stages; ++s) {
-      if (done[s].micro < 0) continue;
-      const Action action = done[s];
-      state.finish(action);
-      const int c = action.chunk, m = action.micro;
-      if (action.kind == ActionKind::forward) {
-        if (c == state.last_chunk()) continue;
-        const std::size_t to = std::size_t(stage_of[c + 1]);
-        if (to == s) continue;
-        rows[s].push_back({ActionKind::send_forward, c, m});
-        rows[to].push_back({ActionKind::receive_forward, c + 1, m});
-      } else if (c > 0 && action.kind <= ActionKind::backward_input) {
-        const std::size_t to = std::size_t(stage_of[c - 1]);
-        if (to == s) continue;
-        rows[s].push_back({ActionKind::send_backward, c, m});
-        rows[to].push_back({ActionKind::receive_backward, c - 1, m});
-      }
+    for (std::size_t r = 0; r < num_ran; ++r) {
+      const std::size_t s = ran[r];
+      rows[s].push_back(*next[s]);
+      state.finish(*next[s]);
+    }
+    for (std::size_t r = 0; r < num_ran; ++r) {
+      const std::size_t s = ran[r];
+      const Action& action = *next[s]++;
+      const bool forward = action.kind == ActionKind::forward;
+      const int c = action.chunk, m = action.micro, to = forward ? c + 1 : c - 1;
+      if (to < 0 || to > state.last_chunk() || action.kind == ActionKind::backward_weight || stage_of[to] == int(s)) continue;
+      rows[s].push_back({forward ? ActionKind::send_forward : ActionKind::send_backward, c, m});
+      rows[std::size_t(stage_of[to])].push_back({forward ? ActionKind::receive_forward : ActionKind::receive_backward, to, m});
     }
   }
   return out;

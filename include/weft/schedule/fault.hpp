@@ -11,7 +11,8 @@ enum class ScheduleRule : char { none, shape, action, stage, twice, missing, mes
 constexpr const char* rule_text(ScheduleRule rule) {
   switch (rule) {
     case ScheduleRule::none: return "";
-    case ScheduleRule::shape: return "weft[schedule.shape]: a schedule has one row a stage and says the stage of every chunk; fix its table";
+    case ScheduleRule::shape:
+      return "weft[schedule.shape]: a schedule has one row a stage and says the stage of every chunk; fix its table";
     case ScheduleRule::action: return "weft[schedule.action]: an action names a chunk and a micro-batch of the shape; fix the entry";
     case ScheduleRule::stage: return "weft[schedule.stage]: an action stands in the row of the stage that holds its chunk; move it";
     case ScheduleRule::twice: return "weft[schedule.twice]: every action stands in a schedule once; remove the second";

@@ -32,22 +32,22 @@ struct Timeline {
   double makespan = 0;                           // the last end
   double span = 0;                               // the longest of a stage from its first begin to its last end
   double busy = 0;                               // of one stage: what it computes
-  std::vector<int> peak{};                       // by stage: chunks of micro-batches between forward and the end of (the input part of) backward
-  std::vector<int> peak_with_weights{};          // by stage: the same until the weight part
+  std::vector<int> peak{};               // by stage: chunks of micro-batches between forward and the end of (the input part of) backward
+  std::vector<int> peak_with_weights{};  // by stage: the same until the weight part
 
   constexpr double bubble() const { return span - busy; }
   constexpr double bubble_rate() const { return span > 0 ? bubble() / span : 0; }
 };
 
-// times(chunk) -> ScheduleTimes: chunks may differ. Actions run as soon as the stage is free and their inputs have arrived. Requires a table
-// that verify accepts, with messages or without.
+// times(chunk) -> ScheduleTimes: chunks may differ. Actions run as soon as the stage is free and their inputs have arrived. Requires a
+// table that verify accepts, with messages or without.
 template <std::invocable<int> Times>
 constexpr Timeline simulate_schedule(const ScheduleTable& table, Times&& times) {
   const std::size_t stages = table.rows.size();
   const auto stage_of = [&](int chunk) { return table.stage_of_chunk[std::size_t(chunk)]; };
   const Index cells = Index(table.shape.num_chunks()) * table.shape.micros;
   std::vector<double> forward_end = filled(cells, 0.0), backward_end = filled(cells, 0.0);
-  ScheduleState state(table.shape);
+  ScheduleState state(table, false);
   Timeline out;
   out.rows = std::vector<std::vector<TimedAction>>(stages);
   out.peak = filled(Index(stages), 0), out.peak_with_weights = filled(Index(stages), 0);
@@ -68,13 +68,13 @@ constexpr Timeline simulate_schedule(const ScheduleTable& table, Times&& times) 
             const double at = end + (stage_of(from) == int(s) ? 0 : time.communication);
             begin = at > begin ? at : begin;
           };
-          if (action.kind == ActionKind::forward && c > 0) arrives(c - 1, forward_end[state.cell(c - 1, action.micro)]);
+          if (action.kind == ActionKind::forward && c > 0) arrives(c - 1, forward_end[std::size_t(state.cell(c - 1, action.micro))]);
           if ((action.kind == ActionKind::backward || action.kind == ActionKind::backward_input) && c < state.last_chunk())
-            arrives(c + 1, backward_end[state.cell(c + 1, action.micro)]);
+            arrives(c + 1, backward_end[std::size_t(state.cell(c + 1, action.micro))]);
           const double end = begin + time.of(action.kind);
-          if (action.kind == ActionKind::forward) forward_end[state.cell(c, action.micro)] = end;
+          if (action.kind == ActionKind::forward) forward_end[std::size_t(state.cell(c, action.micro))] = end;
           if (action.kind == ActionKind::backward || action.kind == ActionKind::backward_input)
-            backward_end[state.cell(c, action.micro)] = end;
+            backward_end[std::size_t(state.cell(c, action.micro))] = end;
           state.finish(action);
           clock[s] = end, busy[s] += end - begin;
           out.rows[s].push_back({action, begin, end});

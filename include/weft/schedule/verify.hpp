@@ -21,7 +21,11 @@ constexpr Action other_end(const Action& message) {
 class ScheduleVerifier {
  public:
   constexpr explicit ScheduleVerifier(const ScheduleTable& table)
-      : table_(table), stage_of_(table.stage_of_chunk.data()), has_messages_(table.has_messages()), last_(table.shape.num_chunks() - 1), state_(table.shape) {}
+      : table_(table),
+        stage_of_(table.stage_of_chunk.data()),
+        has_messages_(table.has_messages()),
+        last_(table.shape.num_chunks() - 1),
+        state_(table, has_messages_) {}
 
   constexpr ScheduleFault run() {
     ScheduleFault fault = check_shape();
@@ -57,7 +61,8 @@ class ScheduleVerifier {
       for (int i = 0, n = int(row.size()); i < n; ++i) {
         const Action& action = actions[i];
         const int c = action.chunk, m = action.micro;
-        if (c < 0 || c > last_ || m >= shape.micros || (m < 0 && action.kind < ActionKind::gather)) return {ScheduleRule::action, s, i, action, {}};
+        if (c < 0 || c > last_ || m >= shape.micros || (m < 0 && action.kind < ActionKind::gather))
+          return {ScheduleRule::action, s, i, action, {}};
         if (stage_of_[c] != s) return {ScheduleRule::stage, s, i, action, {}};
         if (m < 0) continue;
         if (is_message(action.kind) && peer_of(action) < 0) return {ScheduleRule::action, s, i, action, {}};
@@ -68,7 +73,7 @@ class ScheduleVerifier {
       }
     }
     for (int c = 0; c <= last_; ++c) {
-      const bool receives = has_messages_ && c > 0 && stage_of_[c - 1] != stage_of_[c];
+      const bool receives = state_.arrives(c);
       for (int m = 0; m < shape.micros; ++m) {
         const unsigned bits = seen[std::size_t(c * shape.micros + m)];
         if ((bits & all_computed) != all_computed) return missing(bits, c, m);
@@ -113,15 +118,13 @@ class ScheduleVerifier {
     switch (action.kind) {
       case ActionKind::forward:
         if (c == 0) return nothing;
-        if (has_messages_ && stage_of_[c - 1] != stage_of_[c])
-          return state_.has(S::input_arrived, c, m) ? nothing : Action{ActionKind::receive_forward, c, m};
+        if (state_.arrives(c)) return state_.has(S::input_arrived, c, m) ? nothing : Action{ActionKind::receive_forward, c, m};
         return state_.has(S::forward, c - 1, m) ? nothing : Action{ActionKind::forward, c - 1, m};
       case ActionKind::backward:
       case ActionKind::backward_input:
         if (!state_.has(S::forward, c, m)) return {ActionKind::forward, c, m};
         if (c == last_) return nothing;
-        if (has_messages_ && stage_of_[c + 1] != stage_of_[c])
-          return state_.has(S::gradient_arrived, c, m) ? nothing : Action{ActionKind::receive_backward, c, m};
+        if (state_.arrives(c + 1)) return state_.has(S::gradient_arrived, c, m) ? nothing : Action{ActionKind::receive_backward, c, m};
         return state_.has(S::backward, c + 1, m) ? nothing : Action{ActionKind::backward, c + 1, m};
       case ActionKind::backward_weight: return state_.has(S::backward, c, m) ? nothing : Action{ActionKind::backward_input, c, m};
       case ActionKind::send_forward: return state_.has(S::forward, c, m) ? nothing : Action{ActionKind::forward, c, m};
@@ -162,20 +165,19 @@ class ScheduleVerifier {
     return false;
   }
 
-  // One step of a stage: a computation, or messages of the exchange that it stands at which meet their other ends.
+  // One step of a stage: computations, or messages of the exchange that it stands at which meet their other ends.
   constexpr bool advance(std::size_t s) {
     const ActionRow& row = table_.rows[s];
-    const std::size_t at = next_[s];
-    if (at == row.size()) return false;
-    const Action& action = row[at];
-    if (!is_message(action.kind)) {
-      if (action.micro >= 0) {
-        if (needed_by(action).chunk >= 0) return false;
-        state_.finish(action);
-      }
-      next_[s] = at + 1;
-      return true;
+    const std::size_t at = next_[s], n = row.size();
+    std::size_t i = at;
+    for (const Action* action = row.data() + at; i < n && !is_message(action->kind); ++i, ++action) {
+      if (action->micro < 0) continue;
+      if (!state_.is_ready(*action)) break;
+      state_.finish(*action);
     }
+    next_[s] = i;
+    if (i > at) return true;
+    if (i == n || !is_message(row[i].kind)) return false;
     std::size_t end = at;
     bool moved = false, all = true;
     for (; end < row.size() && is_message(row[end].kind); ++end) {
@@ -199,8 +201,8 @@ class ScheduleVerifier {
       if (needed_by(other).chunk >= 0) return false;
       met_[s][i] = met_[t][j] = 1;
       const Action& receive = is_receive(message.kind) ? message : other;
-      state_.set(receive.kind == ActionKind::receive_forward ? ScheduleState::input_arrived : ScheduleState::gradient_arrived, receive.chunk,
-                 receive.micro);
+      state_.set(receive.kind == ActionKind::receive_forward ? ScheduleState::input_arrived : ScheduleState::gradient_arrived,
+                 receive.chunk, receive.micro);
       return true;
     }
     return false;

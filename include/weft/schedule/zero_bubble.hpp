@@ -28,7 +28,8 @@ constexpr ScheduleTable zero_bubble_table(ScheduleShape shape, WarmUp&& warm_up,
   return out;
 }
 
-// As much memory as 1F1B on its first stage; the bubble is (p-1)·(T_F + T_B - T_W) instead of (p-1)·(T_F + T_B + T_W), for m >= p micro-batches.
+// As much memory as 1F1B on its first stage; the bubble is (p-1)·(T_F + T_B - T_W) instead of (p-1)·(T_F + T_B + T_W), for m >= p
+// micro-batches.
 //   2 stages, 3 micro-batches (I, W: the input and the weight part):
 //   stage 0   0F0 0F1     0I0 0W0 0F2 0I1     0W1 0I2 0W2
 //   stage 1       1F0 1I0 1F1     1I1 1W0 1F2 1I2 1W1 1W2
@@ -56,8 +57,8 @@ struct ZeroBubbleH2 {
   }
 };
 
-// Two chunks a stage, laid out as a V: stage i holds chunks i and 2p-1-i, so that the loss is on stage 0 and the first stages know it soonest.
-// No bubble if the three parts take equal time and m >= 2p-1, with the memory of 1F1B.
+// Two chunks a stage, laid out as a V: stage i holds chunks i and 2p-1-i, so that the loss is on stage 0 and the first stages know it
+// soonest. No bubble if the three parts take equal time and m >= 2p-1, with the memory of 1F1B.
 struct ZeroBubbleV {
   static constexpr const char* name = "zero_bubble_v";
   static constexpr int version = 1;

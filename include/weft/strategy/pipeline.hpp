@@ -30,11 +30,24 @@ struct Pipeline {
   using Schedule = ScheduleType;
 
   Index stages = 1;
-  Index chunks = 1;           // of a stage, for schedules that interleave
+  Index chunks = 1;            // of a stage, for schedules that interleave
   ChunkStarts chunk_starts{};  // empty: chosen so that the most expensive chunk is as cheap as can be
 
   constexpr Index size() const { return stages; }
   bool operator==(const Pipeline&) const = default;
+};
+
+// A pipeline whose schedule is known at start-up only, such as one from a file (schedule/csv.hpp). For plan_at_start. The table is read
+// while the plan is made, and may go after that. Requires: a table for as many micro-batches as Batch gives a rank.
+struct TablePipeline {
+  static constexpr const char* name = "pipe";
+  static constexpr Role role = Role::layers;
+
+  const ScheduleTable* table = nullptr;
+  ChunkStarts chunk_starts{};
+
+  constexpr Index size() const { return table ? table->shape.stages : 1; }
+  bool operator==(const TablePipeline&) const = default;
 };
 
 }  // namespace weft
