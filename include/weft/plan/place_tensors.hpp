@@ -133,7 +133,9 @@ constexpr void place_gradients(const GraphData& graph, int frame_index, const Me
       out.slot_bytes += group.bytes;
     } else if (group.output || group.input) {
       place = {group.output ? Storage::boundary : Storage::boundary_input, 0};
-      if (frame_index > 0 || t != 0 || group.output)
+      bool alone = t == 0;  // the model's input, whose gradient nobody needs, unless a layer writes over its own output gradient
+      for (int other = 1; other < n && alone; ++other) alone = flow.groups.of(other) != t;
+      if (frame_index > 0 || !alone || group.output)
         out.boundary_bytes = group.bytes > out.boundary_bytes ? group.bytes : out.boundary_bytes;
     } else if (facts.wide && group.crosses) {
       place = {Storage::slot, out.slot_bytes};
