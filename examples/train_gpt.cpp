@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a GPT on the characters of any text file, data-parallel over ranks that are threads, and writes some text with it.
+// Trains a GPT on the characters of any text file, under one of many strategies, over ranks that are threads, and writes some text with it.
 //
-//   train_gpt --text FILE [--ranks 2] [--steps 2000] [--config cpu] [--seed 1] [--log FILE.csv] [--save FILE.safetensors] [--describe]
+//   train_gpt --text FILE [--ranks 2 | --strategy NAME] [--steps 2000] [--config cpu] [--seed 1] [--log FILE.csv] [--save FILE.safetensors]
+//             [--describe]
 //
 // The default is nanoGPT's configuration for CPUs: 4 layers, 4 heads, width 128, 64 tokens, batch 12, AdamW with cosine rate.
 #include <weft/weft.hpp>
@@ -12,11 +13,48 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <string>
+#include <vector>
 
 namespace {
 
+// [strategies]
+// How the work is divided. The last axis of a mesh is the closest neighbours. The number of micro-batches: of every data rank.
+struct Strategy {
+  const char* name;
+  weft::Index micros;
+  weft::StrategyData data;
+};
+using weft::DataParallel, weft::Pipeline, weft::TensorParallel, weft::Activations, weft::Shard, weft::Recompute, weft::mesh;
+namespace schedule = weft::schedule;
+
+const Strategy strategies[] = {
+    {"data2", 1, weft::lower_strategy(mesh(DataParallel{.ranks = 2}))},
+    {"data4", 1, weft::lower_strategy(mesh(DataParallel{.ranks = 4}))},
+    {"tensor2", 1, weft::lower_strategy(mesh(TensorParallel{.ranks = 2}))},
+    {"tensor4_sequence", 1, weft::lower_strategy(mesh(TensorParallel{.ranks = 4, .sequence = true}))},
+    {"pipe2", 12, weft::lower_strategy(mesh(Pipeline<>{.stages = 2}))},
+    {"pipe4", 12, weft::lower_strategy(mesh(Pipeline<>{.stages = 4}))},
+    {"pipe2_gpipe", 12, weft::lower_strategy(mesh(Pipeline<schedule::GPipe>{.stages = 2}))},
+    {"pipe2_interleaved", 12, weft::lower_strategy(mesh(Pipeline<schedule::Interleaved>{.stages = 2, .chunks = 2}))},
+    {"pipe4_zero_bubble", 12, weft::lower_strategy(mesh(Pipeline<schedule::ZeroBubbleH1>{.stages = 4}))},
+    {"pipe2_zero_bubble_v", 12, weft::lower_strategy(mesh(Pipeline<schedule::ZeroBubbleV>{.stages = 2}))},
+    {"zero1_4", 1, weft::lower_strategy(mesh(DataParallel{.ranks = 4, .shard = Shard::optimizer}))},
+    {"zero2_4", 1, weft::lower_strategy(mesh(DataParallel{.ranks = 4, .shard = Shard::gradients}))},
+    {"zero3_2", 1, weft::lower_strategy(mesh(DataParallel{.ranks = 2, .shard = Shard::parameters}))},
+    {"zero3_4", 1, weft::lower_strategy(mesh(DataParallel{.ranks = 4, .shard = Shard::parameters}))},
+    {"zero3_4_hybrid", 1, weft::lower_strategy(mesh(DataParallel{.ranks = 4, .shard = Shard::parameters, .shard_ranks = 2}))},
+    {"data2_recompute", 1, weft::lower_strategy(mesh(DataParallel{.ranks = 2}, Activations{.recompute = Recompute::full}))},
+    {"data2_pipe2", 6, weft::lower_strategy(mesh(DataParallel{.ranks = 2}, Pipeline<>{.stages = 2}))},
+    {"data2_tensor2_zero1", 1,
+     weft::lower_strategy(mesh(DataParallel{.ranks = 2, .shard = Shard::optimizer}, TensorParallel{.ranks = 2}))},
+    {"data2_pipe2_tensor2", 6,
+     weft::lower_strategy(mesh(DataParallel{.ranks = 2}, Pipeline<>{.stages = 2}, TensorParallel{.ranks = 2, .sequence = true}))},
+};
+// [strategies]
+
 struct Options {
-  std::string text, log, save, config = "cpu", prompt = "\n";
+  std::string text, log, save, config = "cpu", strategy, prompt = "\n";
   weft::Index ranks = 1, steps = 2000, batch = 12, evaluate_every = 250, evaluate_windows = 1200, sample = 300;
   std::uint64_t seed = 1;
   double rate = 2e-3, temperature = 0.8;
@@ -24,7 +62,14 @@ struct Options {
   bool describe = false;
 };
 
-// One compiled size. Everything else (ranks, batch, steps, …) is known at start-up only.
+// What --strategy names, or data parallelism over --ranks.
+Strategy chosen(const Options& options) {
+  for (const Strategy& strategy : strategies)
+    if (options.strategy == strategy.name) return strategy;
+  return {"", 1, weft::lower_strategy(mesh(DataParallel{.ranks = options.ranks}))};
+}
+
+// One compiled size. Everything else (strategy, batch, steps, …) is known at start-up only.
 template <weft::GptOptions gpt>
 int train(const Options& options, const weft::data::CharacterVocabulary& vocabulary, const weft::data::FileBytes& text) {
   using Model = weft::Gpt<gpt>;
@@ -32,10 +77,11 @@ int train(const Options& options, const weft::data::CharacterVocabulary& vocabul
   using Executor = weft::Cpu<weft::kernel::cpu::Builtin>;
 
   // [plan]
-  // Who does what: every rank holds the model and takes its part of every batch. Checked here, before anything starts.
-  const weft::PlanData plan =
-      weft::plan_at_start<Model, Recipe>(weft::mesh(weft::DataParallel{.ranks = options.ranks}),
-                                         {.global = options.batch, .micro = options.batch / options.ranks, .sequence = gpt.sequence});
+  // Who does what: which rank holds which part of the model and of every batch. Checked here, before anything starts.
+  const Strategy strategy = chosen(options);
+  const weft::Index ranks = strategy.data.ranks, data_ranks = strategy.data.data();
+  const weft::PlanData plan = weft::plan_at_start<Model, Recipe>(
+      strategy.data, {.global = options.batch, .micro = options.batch / (data_ranks * strategy.micros), .sequence = gpt.sequence});
   // [plan]
   const weft::Index before = weft::resident_bytes();  // program, libraries and text
   if (options.describe) std::printf("%s", weft::describe(plan, before).c_str());
@@ -52,41 +98,49 @@ int train(const Options& options, const weft::data::CharacterVocabulary& vocabul
     // [trainer]
     const weft::AdamW optimizer{.rate = options.rate, .beta2 = 0.99, .decay = 0.1};
     const weft::CosineRate schedule{.warm_up = std::min<weft::Index>(100, options.steps / 10), .steps = options.steps, .floor = 0.1};
-    auto trainer = weft::make_trainer<Model, Recipe, Executor>(plan, rank, optimizer, schedule, {.seed = options.seed, .clip_norm = 1});
+    auto trainer =
+        weft::make_trainer<Model, Recipe, Executor, 2, 4>(plan, rank, optimizer, schedule, {.seed = options.seed, .clip_norm = 1});
     trainer.engine().initialise(options.seed, weft::GptInitialValues{gpt.layers});
     // [trainer]
 
     // [fit]
-    // Every rank reads its own part of each global batch from the mapped file.
+    // Every rank reads its own part of each global batch from the mapped file; ranks that share the work on a micro-batch read the same.
+    const int data_rank = int(trainer.engine().place().data);
     weft::data::Loader train_data(learning, {.global_batch = options.batch,
                                              .micro_batch = plan.batch.micro,
-                                             .rank = rank.rank(),
-                                             .ranks = options.ranks,
+                                             .rank = data_rank,
+                                             .ranks = data_ranks,
                                              .seed = options.seed,
                                              .order = weft::data::Order::with_replacement});
     const auto validation = [&] {
-      auto all = weft::data::evaluation_options(options.batch, plan.batch.micro, rank.rank(), options.ranks);
+      auto all = weft::data::evaluation_options(options.batch, plan.batch.micro, data_rank, data_ranks);
       all.epoch_items = std::min(judging.num_items(), options.evaluate_windows);
       return weft::data::Loader(judging, all);
     };
     const weft::FitResult fit =
         trainer.fit(train_data, validation, {.steps = options.steps, .evaluate_every = options.evaluate_every, .log = options.log});
     // [fit]
-    if (rank.rank() != 0) return;
-
-    std::printf("validation loss %.4f after %lld steps (best %.4f), %.0f tokens/s, %.0f %% of the peak of %lld core(s), %s\n",
-                fit.validation_loss, static_cast<long long>(fit.steps), fit.best_validation_loss, fit.rows_per_second,
-                100 * fit.peak_fraction, static_cast<long long>(options.ranks), weft::duration_text(fit.seconds).c_str());
+    const bool speaks = rank.rank() == 0;
+    if (speaks)
+      std::printf("validation loss %.4f after %lld steps (best %.4f), %.0f tokens/s, %.0f %% of the peak of %lld core(s), %s\n",
+                  fit.validation_loss, static_cast<long long>(fit.steps), fit.best_validation_loss, fit.rows_per_second,
+                  100 * fit.peak_fraction, static_cast<long long>(ranks), weft::duration_text(fit.seconds).c_str());
     if (!options.save.empty()) {
 #ifdef WEFT_HAS_CHECKPOINT
       weft::save(trainer.engine(), options.save, weft::checkpoint::gpt2_layout());
-      std::printf("saved under the names of Hugging Face's GPT-2: %s\n", options.save.c_str());
+      if (speaks) std::printf("saved under the names of Hugging Face's GPT-2: %s\n", options.save.c_str());
 #endif
     }
     if (options.sample > 0) {
       // [generate]
+      // One token at a time is work for one rank, which gets the whole model from all.
+      const auto model = trainer.engine().collect();
+      if (!speaks) return;
+      auto writer = weft::make_trainer<Model, Recipe, Executor>(
+          weft::plan_at_start<Model, Recipe>(weft::mesh(), {.sequence = gpt.sequence}), weft::SelfCommunicator{}, optimizer);
+      writer.engine().distribute(model);
       std::vector<std::int32_t> sequence = vocabulary.encode(options.prompt);
-      weft::Generator generator(trainer.engine());
+      weft::Generator generator(writer.engine());
       generator.generate(
           sequence, options.sample,
           {.temperature = options.temperature, .top_k = options.top_k, .seed = options.seed, .vocabulary = vocabulary.size()},
@@ -95,14 +149,14 @@ int train(const Options& options, const weft::data::CharacterVocabulary& vocabul
       std::printf("─── a sample ───\n%s\n────────────────\n", vocabulary.decode(sequence).c_str());
     }
   };
-  weft::launch(int(options.ranks), rank_main);
+  weft::launch(int(ranks), rank_main);
   std::printf("memory: at most %s, planned %s (%lld x %s, and %s of program and libraries)\n",
-              weft::bytes_text(weft::peak_resident_bytes()).c_str(), weft::bytes_text(options.ranks * plan.memory.total() + before).c_str(),
-              static_cast<long long>(options.ranks), weft::bytes_text(plan.memory.total()).c_str(), weft::bytes_text(before).c_str());
+              weft::bytes_text(weft::peak_resident_bytes()).c_str(), weft::bytes_text(ranks * plan.memory.total() + before).c_str(),
+              static_cast<long long>(ranks), weft::bytes_text(plan.memory.total()).c_str(), weft::bytes_text(before).c_str());
   return 0;
 }
 
-// The smallest compiled vocabulary that holds the text's characters: 65 is the Shakespeare text's.
+// The smallest compiled vocabulary that holds the text's characters: 65 is that of Shakespeare's text.
 template <weft::GptOptions gpt>
 int train_for_vocabulary(const Options& options, const weft::data::CharacterVocabulary& vocabulary, const weft::data::FileBytes& text) {
   constexpr auto with = [](weft::Index size) {
@@ -110,8 +164,8 @@ int train_for_vocabulary(const Options& options, const weft::data::CharacterVoca
     sized.vocabulary = size;
     return sized;
   };
-  if (vocabulary.size() <= 65) return train<with(65)>(options, vocabulary, text);
-  if (vocabulary.size() <= 128) return train<with(128)>(options, vocabulary, text);
+  if constexpr (gpt.layers > 2)
+    if (vocabulary.size() <= 65) return train<with(65)>(options, vocabulary, text);
   return train<with(256)>(options, vocabulary, text);
 }
 
@@ -122,6 +176,9 @@ int main(int argc, char** argv) {
   CLI::App app{"Trains a GPT on the characters of a text file."};
   app.add_option("--text", options.text, "the text to learn")->required()->check(CLI::ExistingFile);
   app.add_option("--ranks", options.ranks, "data-parallel ranks, as threads")->capture_default_str();
+  std::vector<std::string> names;
+  for (const Strategy& strategy : strategies) names.emplace_back(strategy.name);
+  app.add_option("--strategy", options.strategy, "how the work is divided, instead of --ranks")->check(CLI::IsMember(names));
   app.add_option("--steps", options.steps, "updates")->capture_default_str()->check(CLI::PositiveNumber);
   app.add_option("--batch", options.batch, "windows a step, over all ranks")->capture_default_str()->check(CLI::PositiveNumber);
   app.add_option("--config", options.config, "compiled size: tiny, cpu or medium")

@@ -6,6 +6,7 @@
 
 #include "weft/base/error.hpp"
 #include "weft/layer/attention.hpp"
+#include "weft/layout/call.hpp"
 #include "weft/op/leaf_call.hpp"
 #include "weft/random/stream.hpp"
 

@@ -107,4 +107,22 @@ constexpr ModelCode<Real> model_code() {
   }
 }
 
+// The code for a plan that is made at start-up, among the tensor degrees that are compiled: 1 and `tensor_ranks`, with and without sequence
+// parallelism. Errors: weft[code.tensor].
+template <class KernelSet, class Real, class Model, class Loss, Index... tensor_ranks>
+ModelCode<Real> model_code_for(Index ranks, bool sequence) {
+  ModelCode<Real> code;
+  const auto consider = [&](const ModelCode<Real>& candidate) {
+    if (candidate.split.ranks == ranks && candidate.split.sequence == (sequence && ranks > 1)) code = candidate;
+  };
+  consider(model_code<KernelSet, Real, Model, Loss>());
+  (consider(model_code<KernelSet, Real, Model, Loss, tensor_ranks>()), ...);
+  (consider(model_code<KernelSet, Real, Model, Loss, tensor_ranks, true>()), ...);
+  if (code.leaves == nullptr)
+    throw Error("code.tensor", text_of("the strategy has another number of tensor ranks than the program has code for; add it to the arguments of "
+                                       "make_trainer (strategy ",
+                                       ranks, ", compiled 1", ((" " + std::to_string(tensor_ranks)) + ... + std::string()), ")"));
+  return code;
+}
+
 }  // namespace weft

@@ -76,12 +76,16 @@ constexpr PlanData plan_data(const StrategyData& strategy, const Batch& batch, c
   return make_plan(split_graph(graph, strategy.tensor(), strategy.sequence, training.divides_classes), strategy, batch, training, budget);
 }
 
-// A plan made at start-up, from a mesh value. Errors: what Plan refuses, with the same ids.
-template <class Model, class RecipeType = Recipe<>, class MeshType>
-PlanData plan_at_start(const MeshType& mesh, const Batch& batch, const Budget& budget = {}) {
-  PlanData plan = plan_data<Model, RecipeType>(lower_strategy(mesh), batch, budget);
+// A plan made at start-up, from a mesh value or from what lower_strategy made of one. Errors: what Plan refuses, with the same ids.
+template <class Model, class RecipeType = Recipe<>>
+PlanData plan_at_start(const StrategyData& strategy, const Batch& batch, const Budget& budget = {}) {
+  PlanData plan = plan_data<Model, RecipeType>(strategy, batch, budget);
   require_valid(plan);
   return plan;
+}
+template <class Model, class RecipeType = Recipe<>, class MeshType>
+PlanData plan_at_start(const MeshType& mesh, const Batch& batch, const Budget& budget = {}) {
+  return plan_at_start<Model, RecipeType>(lower_strategy(mesh), batch, budget);
 }
 
 // The shape of the schedule; no stages if the numbers make no sense, which is said elsewhere.

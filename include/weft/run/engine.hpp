@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "weft/run/audit.hpp"
+#include "weft/run/collect.hpp"
 #include "weft/run/initialise.hpp"
 #include "weft/run/micro_batch_run.hpp"
 #include "weft/run/update.hpp"
@@ -109,12 +110,25 @@ class Engine {
   Index num_steps() const { return num_steps_; }
   void set_num_steps(Index steps) { num_steps_ = steps; }
 
-  // The rank's arenas. What they hold of the model: State::for_each_held; whole tensors: run/collect.hpp.
+  // The rank's arenas. What they hold of the model: State::for_each_held; whole tensors: collect.
   Real* parameters() const { return state_.parameters(); }
   Real* buffers() const { return state_.buffers(); }
   Real* gradients() const { return state_.gradients(); }     // of the last step: sums / nominal, see gradient_scale()
   double gradient_scale() const { return gradient_scale_; }  // times this: the gradient of the mean loss, before clipping
   Real* optimizer_state(Index i) const { return state_.optimizer_state(i); }
+
+  // The whole model on rank `root` (the others get an empty one), or on all ranks (-1), however it is divided. Collective, between steps.
+  WholeModel<Real> collect(Collected what = Collected::values, int root = -1) {
+    WholeModel<Real> model;
+    for_each_collected(state_, what, gradient_scale_, root, [&](const std::string& path, const ParameterFacts& facts, std::vector<Real>& data) {
+      model.tensors.push_back({path, facts, std::move(data)});
+    });
+    return model;
+  }
+  // Every rank takes what it keeps of a model that all ranks have. Collective, between steps. Errors: weft[collect.model].
+  void distribute(const WholeModel<Real>& model) { weft::distribute(state_, model); }
+  // The model's tensors with all values zero: to be filled, then distributed.
+  WholeModel<Real> whole_model() const { return whole_model_of(state_); }
 
   // Calls visit(path, facts, data, gradient or null) for every parameter and buffer that this rank's stage owns, ties once: this rank's part
   // of it in a tensor group. Only where parameters and gradients are not sharded.

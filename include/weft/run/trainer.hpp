@@ -174,7 +174,7 @@ class Trainer {
   void for_each_micro_batch(L& loader, Run&& run) {
     const auto fill = [&](MicroBatchInput<Real>& micro) { loader.fill(micro); };
     const auto nothing = [](MicroBatchInput<Real>& micro) { micro.leading.batch = 0; };
-    if (!plan().strategy.shards_parameters()) {
+    if (!plan().strategy.shards_parameters()) {  // ranks of one data rank have the same micro-batches
       while (!loader.done())
         for (Index left = loader.begin_step(); left > 0; --left) run(fill);
       return;
@@ -220,16 +220,19 @@ class GeneratedLoader {
 };
 
 // A trainer of Model on this rank: make_trainer<Model, TheRecipe, Executor>(plan, communicator, AdamW{…}, CosineRate{…}).
-// The recipe's optimizer is the type of `optimizer`. tensor_ranks, sequence: of the plan's tensor axis; layers are compiled for them.
-template <class Model, class RecipeType, class Executor, Index tensor_ranks = 1, bool sequence = false, class Communicator,
-          class OptimizerRule, RateSchedule Schedule = ConstantRate>
+// The recipe's optimizer is the type of `optimizer`. tensor_ranks: the degrees of TensorParallel, besides 1, that the plan may have; each
+// is code of its own. Errors: weft[code.tensor], those of Engine.
+template <class Model, class RecipeType, class Executor, Index... tensor_ranks, class Communicator, class OptimizerRule,
+          RateSchedule Schedule = ConstantRate>
 auto make_trainer(const PlanData& plan, Communicator communicator, OptimizerRule optimizer, Schedule schedule = {},
                   const TrainerOptions& options = {}) {
   static_assert(explain_optimizer<OptimizerRule>(),
                 "weft[optim.rule]: the third argument of make_trainer is an optimizer; see optim/optimizer.hpp");
   using Real = typename RecipeType::Precision::Real;
   using TrainerType = Trainer<Executor, Real, Communicator, OptimizerRule, Schedule>;
-  return TrainerType(plan, model_code<typename KernelsOf<Executor>::type, Real, Model, typename RecipeType::Loss, tensor_ranks, sequence>(),
+  return TrainerType(plan,
+                     model_code_for<typename KernelsOf<Executor>::type, Real, Model, typename RecipeType::Loss, tensor_ranks...>(
+                         plan.strategy.tensor(), plan.strategy.sequence),
                      std::move(communicator), optimizer, schedule, options);
 }
 
@@ -237,9 +240,15 @@ auto make_trainer(const PlanData& plan, Communicator communicator, OptimizerRule
 template <class PlanType, class Executor = Cpu<kernel::cpu::Builtin>, class Communicator, class OptimizerRule,
           RateSchedule Schedule = ConstantRate>
 auto make_trainer(Communicator communicator, OptimizerRule optimizer, Schedule schedule = {}, const TrainerOptions& options = {}) {
+  static_assert(explain_optimizer<OptimizerRule>(),
+                "weft[optim.rule]: the second argument of make_trainer is an optimizer; see optim/optimizer.hpp");
+  using Real = typename PlanType::Recipe::Precision::Real;
+  using TrainerType = Trainer<Executor, Real, Communicator, OptimizerRule, Schedule>;
   constexpr StrategyData strategy = lower_strategy(PlanType::strategy);
-  return make_trainer<typename PlanType::Model, typename PlanType::Recipe, Executor, strategy.tensor(), strategy.sequence>(
-      PlanType::data(), std::move(communicator), optimizer, schedule, options);
+  return TrainerType(PlanType::data(),
+                     model_code<typename KernelsOf<Executor>::type, Real, typename PlanType::Model, typename PlanType::Recipe::Loss,
+                                strategy.tensor(), strategy.sequence>(),
+                     std::move(communicator), optimizer, schedule, options);
 }
 
 }  // namespace weft

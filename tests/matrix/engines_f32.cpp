@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "matrix/engines.hpp"
+
+namespace weft::test {
+
+template <>
+Trained run_cell<float>(const Cell& cell) {
+  return run_cell_of<float>(cell);
+}
+
+}  // namespace weft::test
