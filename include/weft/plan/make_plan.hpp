@@ -235,6 +235,7 @@ constexpr PlanData make_plan_as_said(GraphData graph, const StrategyData& strate
   plan.watermarks = gradient_watermarks(graph);
   plan.units = make_units(graph, strategy.shards());
   plan.fault = place_schedule(plan);
+  plan.strategy.table = nullptr, plan.strategy.proved = nullptr;  // have been used, and need not outlive the plan
   if (plan.fault.rule != PlanRule::none) return plan;
   const bool splits = splits_backward(plan);
   if (strategy.recompute != Recompute::none && splits)

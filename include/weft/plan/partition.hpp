@@ -7,42 +7,43 @@
 namespace weft {
 
 // The first element of each of `parts` non-empty parts; empty if there are fewer elements than parts. Of the cuts with the smallest maximum,
-// one that fills parts from the front and leaves none empty.
+// one whose parts are about equal: of equal costs, counts differ by at most one.
 // Cost: about 60 passes over the costs, whatever the number of parts.
 constexpr std::vector<Index> partition(const std::vector<double>& costs, Index parts) {
   const Index n = Index(costs.size());
   if (parts < 1 || n < parts) return {};
-  std::vector<Index> starts;
-  // Cuts under a bound, into `starts`; the largest part is written to `reached`. false: the bound is too small.
-  const auto cut = [&](double bound, double& reached) {
-    starts.clear();
-    starts.push_back(0);
+  // How few parts under a bound the elements from each on make; more than n: an element is larger than the bound.
+  const auto fewest_parts = [&](double bound, std::vector<Index>& from) {
+    from = filled(n + 1, n + 1);
+    from[std::size_t(n)] = 0;
     double sum = 0;
-    reached = 0;
-    for (Index i = 0; i < n; ++i) {
-      const bool must = n - i <= parts - Index(starts.size());  // each part that is left needs one of the elements that are left
-      if (i > 0 && starts.back() != i && (must || sum + costs[std::size_t(i)] > bound)) {
-        if (Index(starts.size()) == parts) return false;
-        starts.push_back(i), sum = 0;
-      }
+    for (Index i = n, end = n; i-- > 0;) {  // the first part from i on reaches to `end`
       sum += costs[std::size_t(i)];
-      reached = sum > reached ? sum : reached;
+      for (; end > i && sum > bound; --end) sum -= costs[std::size_t(end - 1)];
+      if (end > i) from[std::size_t(i)] = 1 + from[std::size_t(end)];
     }
-    return reached <= bound && Index(starts.size()) == parts;
   };
-  double low = 0, high = 0, reached = 0;
-  for (double cost : costs) high += cost;
-  high *= 1 + 1e-12;  // sums in another order
-  cut(high, reached);
-  high = reached;
+  std::vector<Index> from;
+  double low = 0, high = 0, total = 0;
+  for (double cost : costs) low = cost > low ? cost : low, total += cost;
+  high = total * (1 + 1e-12);  // sums in another order
   for (int i = 0; i < 60 && high > low * (1 + 1e-12); ++i) {
     const double middle = low + (high - low) / 2;
-    if (cut(middle, reached))
-      high = reached;
-    else
-      low = middle;
+    fewest_parts(middle, from);
+    (from[0] <= parts ? high : low) = middle;
   }
-  cut(high, reached);
+  const double bound = high * (1 + 1e-12);
+  fewest_parts(bound, from);
+  std::vector<Index> starts{0};
+  double left = total, sum = 0;  // of the open part and those behind it; of the open part so far
+  for (Index i = 0; i < n; ++i) {
+    const Index open = parts - Index(starts.size()) + 1;  // parts from the open one on
+    const double cost = costs[std::size_t(i)], target = left / double(open);
+    const bool may_close = i > starts.back() && open > 1 && from[std::size_t(i)] <= open - 1;
+    const bool must_close = n - i <= open - 1 || sum + cost > bound;
+    if (may_close && (must_close || sum + cost - target > target - sum)) left -= sum, sum = 0, starts.push_back(i);
+    sum += cost;
+  }
   return starts;
 }
 

@@ -109,7 +109,7 @@ constexpr void place_ties(PlanData& plan) {
 
 // The chunks of a stage in the order in which their last backward ends.
 constexpr std::vector<int> completion_order(const PlanData& plan, const StageData& stage) {
-  std::vector<int> out(stage.chunks.size());
+  std::vector<int> out = filled(Index(stage.chunks.size()), 0);
   for (int c : stage.chunks) out[std::size_t(plan.chunks[std::size_t(c)].completed)] = c;
   return out;
 }

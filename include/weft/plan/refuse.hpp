@@ -163,6 +163,7 @@ inline void require_valid(const PlanData& plan) {
 // ── the same for the compiler ──
 // A failing static_assert in the body of a constexpr function leaves every class valid, so one error is all. The numbers are arguments of
 // the template that fails, so that every compiler prints them; `Layer` is the type of the layer at fault.
+namespace numbers {
 template <Index>
 struct ranks;
 template <Index>
@@ -223,6 +224,7 @@ template <Index>
 struct rule_leaves;
 template <int>
 struct layer_number;
+}  // namespace numbers
 
 template <class...>
 inline constexpr bool acceptable = false;
@@ -231,6 +233,7 @@ inline constexpr bool acceptable = false;
 template <PlanFault f, class Layer>
 constexpr bool explain() {
   using enum PlanRule;
+  using namespace numbers;
   if constexpr (f.rule == shape_meets) static_assert(acceptable<Layer, layer_number<f.leaf>, given<f.found>, wanted<f.wanted>>, "weft[shape.meets]: a layer does not take what the one before it gives; change the features of one of them");
   if constexpr (f.rule == residual_matches) static_assert(acceptable<Layer, layer_number<f.leaf>, given<f.found>, wanted<f.wanted>>, "weft[shape.residual]: x + f(x) needs f to give the features of x; change the last layer inside Residual");
   if constexpr (f.rule == sum_matches) static_assert(acceptable<Layer, layer_number<f.leaf>, given<f.found>, wanted<f.wanted>>, "weft[shape.sum]: the branches of Sum must give the same features; change one of them");

@@ -142,16 +142,24 @@ class ScheduleVerifier {
       for (std::size_t s = 0; s < stages; ++s)
         while (advance(s)) moved = true;
     }
-    for (std::size_t s = 0; s < stages; ++s) {
-      const ActionRow& row = table_.rows[s];
-      std::size_t at = next_[s];
-      while (at < row.size() && is_message(row[at].kind) && met_[s][at]) ++at;
-      if (at == row.size()) continue;
-      Action needed = needed_by(row[at]);
-      if (is_message(row[at].kind) && needed == nothing) needed = other_end(row[at]);
-      return {waits_for_itself(s, at, needed) ? ScheduleRule::order : ScheduleRule::deadlock, int(s), int(at), row[at], needed};
+    std::size_t s = 0;
+    while (s < stages && next_[s] == table_.rows[s].size()) ++s;
+    if (s == stages) return {};
+    // Many may wait because of a few: from one that waits to the one that it waits for, until that is itself or has been seen.
+    LeanVector<char> seen(stages);
+    for (ScheduleFault fault = blocked(s);; fault = blocked(s)) {
+      if (fault.rule == ScheduleRule::order || seen[s]) return fault;
+      seen[s] = 1, s = std::size_t(stage_of_[fault.waiting_for.chunk]);
     }
-    return {};
+  }
+  // Of a stage that has not come to its end.
+  constexpr ScheduleFault blocked(std::size_t s) const {
+    const ActionRow& row = table_.rows[s];
+    std::size_t at = next_[s];
+    while (is_message(row[at].kind) && met_[s][at]) ++at;
+    Action needed = needed_by(row[at]);
+    if (is_message(row[at].kind) && needed == nothing) needed = other_end(row[at]);
+    return {waits_for_itself(s, at, needed) ? ScheduleRule::order : ScheduleRule::deadlock, int(s), int(at), row[at], needed};
   }
 
   // Whether what an action needs stands behind it in its own row.

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// id: schedule.deadlock
+// Two actions swapped: stage 0 wants the gradient of a micro-batch that it has not sent on, and stage 1 waits for it.
+#include <weft/plan.hpp>
+
+using namespace weft;
+
+// 1F1B, with one change.
+struct Mine {
+  static constexpr const char* name = "mine";
+  static constexpr int version = 1;
+  static constexpr ScheduleTable table(ScheduleShape shape) {
+    ScheduleTable out = schedule::OneForwardOneBackward::table(shape);
+#ifdef WEFT_CONTROL
+    out.rows[1].reserve(100);
+#else
+    std::swap(out.rows[0][1], out.rows[0][2]);  // 0F0 0B0 0F1: harmless
+    std::swap(out.rows[1][0], out.rows[1][2]);  // 1F1 first, which stage 0 sends after 0B0
+#endif
+    return out;
+  }
+};
+
+using Model = Sequential<Repeat<4, Linear<8, 8>>, Linear<8, 3>>;
+using Train = Plan<Model, mesh(Pipeline<Mine>{.stages = 2}), Batch{.global = 4, .micro = 1}>;
+
+static_assert(Train::bytes_per_rank() <= 8 * GiB, "a rank may use 8 GiB");
+int main() { return Train::num_ranks == 0; }
