@@ -6,9 +6,9 @@
 
 namespace weft {
 
-// The first element of each of `parts` non-empty parts; empty if there are fewer elements than parts. Of the cuts with the smallest maximum,
-// one whose parts are about equal: of equal costs, counts differ by at most one.
-// Cost: about 60 passes over the costs, whatever the number of parts.
+// The first element of each of `parts` non-empty parts; empty if there are fewer elements than parts. Of the cuts with the smallest
+// maximum, one whose parts are about equal: of equal costs, counts differ by at most one. Cost: about 60 passes over the costs, whatever
+// the number of parts.
 constexpr std::vector<Index> partition(const std::vector<double>& costs, Index parts) {
   const Index n = Index(costs.size());
   if (parts < 1 || n < parts) return {};
