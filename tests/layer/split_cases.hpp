@@ -104,10 +104,10 @@ inline void compare_runs(const SplitRun& found, const SplitRun& one, const std::
   CHECK_MESSAGE(found.differing == 0, what << ": copies differ");
   compare_numbers(found.losses, one.losses, tolerance, what + ", losses");
   compare_numbers(found.norms, one.norms, tolerance, what + ", norms");
-  for (const auto& [name, values] : found.tensors) {
-    const auto reference = one.tensors.find(name);
-    REQUIRE_MESSAGE(reference != one.tensors.end(), what << ": " << name);
-    compare_numbers(values, reference->second, tolerance, what + ", " + name);
+  for (const auto& tensor : found.tensors) {
+    const auto reference = one.tensors.find(tensor.first);
+    REQUIRE_MESSAGE(reference != one.tensors.end(), what << ": " << tensor.first);
+    compare_numbers(tensor.second, reference->second, tolerance, what + ", " + tensor.first);
   }
 }
 

@@ -37,8 +37,8 @@ void initialise(int parameter, Index repetition, std::uint64_t seed, Index first
                               .layer = (std::uint64_t(parameter) << 32) | std::uint64_t(repetition)};
   switch (initial.kind) {
     case InitialValue::Kind::constant: std::fill_n(data, elems, Real(initial.value)); break;
-    case InitialValue::Kind::normal: random::fill_normal(stream, first, elems, 0, initial.value, data); break;
-    case InitialValue::Kind::uniform: random::fill_uniform(stream, first, elems, -initial.value, initial.value, data); break;
+    case InitialValue::Kind::normal: random::fill_normal(stream, std::uint64_t(first), elems, 0, initial.value, data); break;
+    case InitialValue::Kind::uniform: random::fill_uniform(stream, std::uint64_t(first), elems, -initial.value, initial.value, data); break;
   }
 }
 
