@@ -5,6 +5,7 @@
 #include "run/engine_cases.hpp"
 
 #include <weft/plan.hpp>
+#include <weft/run/collect.hpp>
 
 #include <cmath>
 #include <map>
@@ -13,8 +14,9 @@ namespace weft::test {
 
 struct SplitRun {
   std::vector<double> losses, norms;
-  std::map<std::string, std::vector<double>> tensors;  // parameters, buffers; gradients of the first step, where they are whole
-  Index differing = 0;                                 // elements that two ranks have with different bits
+  std::map<std::string, std::vector<double>> tensors;    // parameters, buffers; gradients of the first step, where they are whole
+  std::map<std::string, std::vector<double>> collected;  // by run/collect.hpp
+  Index differing = 0;                                   // elements that two ranks have with different bits
 };
 
 struct SplitCase {
@@ -86,7 +88,14 @@ SplitRun train_split(const MeshType& strategy, const SplitCase& how, Rule rule =
       if (comm.rank() == 0) run.losses.push_back(result.loss), run.norms.push_back(result.gradient_norm);
     }
     collect(false);
+    // What files are made of is the same: each element from one rank.
+    for_each_collected(engine.state(), Collected::values, 1, 0,
+                       [&](const std::string& path, const ParameterFacts&, const std::vector<double>& all) {
+                         const std::lock_guard lock(mutex);
+                         run.collected[path] = all;
+                       });
   });
+  for (const auto& whole : run.collected) run.differing += run.tensors.at(whole.first) != whole.second;
   return run;
 }
 

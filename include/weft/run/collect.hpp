@@ -80,7 +80,7 @@ void for_each_collected(State& state, Collected what, double gradient_scale, int
                                                         : state.optimizer_state(int(what) - int(Collected::first_state)) + held.state;
       if (skipped) continue;
       const Real scale = what == Collected::gradients ? Real(gradient_scale) : Real(1);
-      for_each_stretch(site, plan.graph.tensor_ranks, state.place.tensor, [&](Index own, Index first, Index count) {
+      for_each_owned_stretch(site, plan.graph.tensor_ranks, state.place.tensor, [&](Index own, Index first, Index count) {
         const Index begin = std::max(own, held.first), end = std::min(own + count, held.first + held.elems);
         for (Index i = begin; i < end; ++i) data[std::size_t(first + i - own)] = from[i - held.first] * scale;
       });

@@ -57,7 +57,7 @@ struct RankState {
     Real *data = nullptr, *gradient = nullptr;  // where element `first` lies, and its gradient; null: none, or it lies elsewhere
     Index first = 0, elems = 0;                 // of this rank's part in a tensor group
     Index state = -1;                           // where the optimizer's numbers about it begin; -1: none here
-    bool counts = false;                        // whether this rank speaks for the elements: exactly one rank does
+    bool counts = false;                        // whether this rank speaks for the elements: one rank does (or some: for_each_owned_stretch)
   };
   template <class Visit>
   void for_each_held(Visit&& visit) const {
