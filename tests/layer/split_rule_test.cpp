@@ -174,3 +174,11 @@ TEST_CASE("a_layer_without_a_rule_is_replicated_and_reports_say_so") {
   }
   CHECK(described(lower_strategy(mesh(DataParallel{.ranks = 2})), false).find("replicated") == std::string::npos);  // nothing to divide
 }
+
+TEST_CASE("a_layer_that_adds_a_residual_stays_whole") {
+  // Both could be divided by outputs: for the linear layer behind, and for the loss.
+  using Model =
+      Sequential<Linear<6, 12>, LayerNorm<12>, Residual<Linear<12, 12>>, Relu, Linear<12, 12>, LayerNorm<12>, Residual<Linear<12, 12>>>;
+  const SplitRun one = train_split<Model, 1, false>(mesh(DataParallel{.ranks = 1}), how);
+  compare_with_one<Model, 2>(one);
+}

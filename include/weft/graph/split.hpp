@@ -197,8 +197,8 @@ class GraphSplitter {
     const Spread spread = tensors_[std::size_t(input)].spread;
     if (spread == Spread::features) return has(number, SplitKind::inputs) ? SplitKind::inputs : SplitKind::features;
     if (has(number, SplitKind::vocabulary)) return SplitKind::vocabulary;
-    if (has(number, SplitKind::outputs) && leads_to_inputs(i)) return SplitKind::outputs;
-    if (has(number, SplitKind::outputs) && divides_output_ && is_model_output(i)) return SplitKind::outputs;
+    const bool makes_slices = has(number, SplitKind::outputs) && old_op(i).second < 0;  // a residual is whole
+    if (makes_slices && (leads_to_inputs(i) || (divides_output_ && is_model_output(i)))) return SplitKind::outputs;
     if (has(number, SplitKind::rows) && spread == Spread::rows) return SplitKind::rows;
     return SplitKind::none;
   }

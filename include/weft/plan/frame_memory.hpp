@@ -95,6 +95,15 @@ class IntervalPacker {
   std::vector<Item> items_{};
 };
 
+// Whether op i of a frame is a layer in two parts whose input's gradient is summed over the tensor group by op i - 1: that may go on while
+// the layer computes its parameters' gradients.
+constexpr bool overlaps_backward(const GraphData& graph, const FrameSite& frame, int i) {
+  if (i < 1) return false;
+  const OpSite &op = graph.ops[std::size_t(frame.first_op + i)], &before = graph.ops[std::size_t(frame.first_op + i - 1)];
+  return op.kind == OpKind::leaf && before.kind == OpKind::enter && op.input == before.output &&
+         graph.leaves[std::size_t(op.leaf)].facts.splits_backward;
+}
+
 // What is known of a frame's tensors before they get a place.
 class FrameLifetimes {
  public:
@@ -115,6 +124,9 @@ class FrameLifetimes {
       }
     }
     last_use[std::size_t(frame_.output)] = frame_.num_ops;  // by the next frame
+    gradient_end = producer;
+    for (int i = 0; i < frame_.num_ops; ++i)
+      if (overlaps_backward(graph, frame_, i)) gradient_end[std::size_t(op(i).output)] = i - 1;
   }
 
   constexpr const OpSite& op(int i) const { return graph_->ops[std::size_t(frame_.first_op + i)]; }
@@ -139,6 +151,7 @@ class FrameLifetimes {
     return false;
   }
 
+  std::vector<int> gradient_end{};  // by tensor: the op up to which its gradient is read, in backward
   std::vector<int> producer{}, last_use{}, num_uses{}, joins{};
   std::vector<char> kept{};
   std::vector<char> weighs{};  // the gradient of this tensor is needed by the weight part of backward

@@ -120,7 +120,7 @@ class GradientFlowBuilder {
     for (int t = 0; t < num_tensors_; ++t) {
       if (t == modified || flow_.groups.of(t) != group || flow_.first[std::size_t(t)] < i) continue;
       if (facts_.split_backward && life_.weighs[std::size_t(t)]) return true;  // when all of this has passed
-      if (life_.producer[std::size_t(t)] > i) continue;
+      if (life_.gradient_end[std::size_t(t)] > i) continue;
       if (transforms_[std::size_t(i)] && t == life_.op(i).output) continue;  // read element by element as it is overwritten
       return true;
     }
@@ -134,7 +134,7 @@ class GradientFlowBuilder {
       GradientFlow::Group& group = flow_.all[std::size_t(flow_.groups.of(t))];
       const Index bytes = life_.bytes(t, facts_);
       group.from = flow_.first[std::size_t(t)] > group.from ? flow_.first[std::size_t(t)] : group.from;
-      group.to = life_.producer[std::size_t(t)] < group.to ? life_.producer[std::size_t(t)] : group.to;
+      group.to = life_.gradient_end[std::size_t(t)] < group.to ? life_.gradient_end[std::size_t(t)] : group.to;
       group.bytes = bytes > group.bytes ? bytes : group.bytes;
       group.input |= t == 0, group.output |= t == output_;
       group.weighs |= facts_.split_backward && life_.weighs[std::size_t(t)];

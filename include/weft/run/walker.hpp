@@ -175,6 +175,12 @@ class Walker {
         for (const Rerun& rerun : memory_of(u).reruns)
           if (rerun.before == i)
             for (int again = rerun.first; again <= rerun.last; ++again) forward_op(u, again, micro, -1);
+        if (i > to && overlaps(u, i)) {
+          backward_overlapped(u, i, micro);
+          after(u, i), after(u, i - 1);
+          --i;
+          continue;
+        }
         backward_op(u, i, micro, statistics ? segment.first : -1);
         if (!statistics) after(u, i);
       }
@@ -396,14 +402,51 @@ class Walker {
     Real* part = first || !dx ? dx : at(u, memory.gradient_parts[std::size_t(i)], micro, nullptr, nullptr);
     switch (op.kind) {
       case OpKind::enter:
-        if (!part) part = dy;
-        if (part != dy) copy(rows, dy, part, width);
+        part = enter_part(u, i, micro);
         tensor_->all_reduce(part, rows * width, Reduction::sum);
         break;
       case OpKind::gather_rows: tensor_->reduce_scatter(part, static_cast<const Real*>(dy), slice * width, Reduction::sum); break;
       default: tensor_->all_gather(part, static_cast<const Real*>(dy), slice * width); break;  // scatter_rows, slice_rows
     }
     if (dx && part != dx) KernelSet::add_columns(rows_of(u, op.input, micro), static_cast<const Real*>(part), width, dx, width, width);
+  }
+  // Where the gradient of an entering tensor is summed over the group, with this rank's summand in it.
+  Real* enter_part(Index u, int i, const MicroBatch& micro) {
+    const OpSite& op = plan_.graph.ops[std::size_t(frame_of(u).first_op + i)];
+    Real* dy = gradient(u, op.output, micro);
+    Real* dx = gradient(u, op.input, micro);
+    const bool first = memory_of(u).first_input[std::size_t(i)];
+    Real* part = !dx ? dy : first ? dx : at(u, memory_of(u).gradient_parts[std::size_t(i)], micro, nullptr, nullptr);
+    copy(micro.leading.rows(), dy, part, elems(u, op.input));
+    return part;
+  }
+
+  // Whether backward of op i lets the sum of its input gradient go on while it computes the gradients of its parameters.
+  bool overlaps(Index u, int i) const {
+    if constexpr (!CanStartAllReduce<Comm, Real>) return false;
+    if (!tensor_ || part_ == Part::input || !plan_.strategy.overlap || !overlaps_backward(plan_.graph, frame_of(u), i)) return false;
+    for (const Rerun& rerun : memory_of(u).reruns)
+      if (rerun.before == i - 1) return false;  // something has to be made again first
+    return true;
+  }
+  // Op i and the one before it, which sums the input gradient over the group.
+  void backward_overlapped(Index u, int i, const MicroBatch& micro) {
+    if constexpr (CanStartAllReduce<Comm, Real>) {
+      const FrameSite& frame = frame_of(u);
+      const OpSite &op = plan_.graph.ops[std::size_t(frame.first_op + i)], &entering = plan_.graph.ops[std::size_t(frame.first_op + i - 1)];
+      part_ = Part::input;
+      backward_op(u, i, micro, -1);
+      part_ = Part::all;
+      Real* part = enter_part(u, i - 1, micro);
+      const Index rows = micro.leading.rows(), width = elems(u, entering.input);
+      auto request = tensor_->start_all_reduce(part, rows * width, Reduction::sum);
+      LeafCall<Real> call = leaf_call(u, i, micro, -1, true);
+      call.output_gradient = gradient(u, op.output, micro);
+      code_.leaves[op.leaf].backward_weight(call);
+      tensor_->wait(request);
+      Real* dx = gradient(u, entering.input, micro);
+      if (dx && part != dx) KernelSet::add_columns(rows, static_cast<const Real*>(part), width, dx, width, width);
+    }
   }
   static void copy(Index rows, const Real* from, Real* to, Index width) {
     if (from != to) KernelSet::copy_columns(rows, from, width, to, width, width);
