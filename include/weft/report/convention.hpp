@@ -59,8 +59,7 @@ inline constexpr Convention megatron{.name = "Megatron-LM",
                                      .keeps_attention_output = true,
                                      .keeps_row_numbers = false,
                                      .divides_messages = true,
-                                     .fuses_dropout = true,
-                                     .scatter_buffers = 2};
+                                     .fuses_dropout = true};
 
 }  // namespace conventions
 

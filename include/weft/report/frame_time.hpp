@@ -75,7 +75,7 @@ constexpr KernelSeconds leaf_seconds(const PlanData& plan, int number, const Clu
   }
   const FrameSite& frame = plan.graph.frames[std::size_t(leaf.frame)];
   const OpSite& op = plan.graph.ops[std::size_t(leaf.op)];
-  const bool passes_on = !(leaf.frame == 0 && frame.first_unit == 0 && op.input == 0);  // the model's input needs no gradient
+  const bool passes_on = !(leaf.frame == 0 && frame.count == 1 && op.input == 0);  // the model's input needs no gradient
   if (const ProductShape shape = product_of(plan, leaf); shape.m > 0) {
     const double act = convention.activation_bytes, m = double(shape.m), n = double(shape.n), k = double(shape.k);
     const ElementType type = convention.product_type;

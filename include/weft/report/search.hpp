@@ -3,6 +3,9 @@
 // with the rule that they break, the others are simulated and ranked.
 #pragma once
 
+#include <cstdio>
+#include <string>
+
 #include "weft/plan/plan.hpp"
 #include "weft/report/simulate.hpp"
 #include "weft/schedule/interleaved.hpp"
@@ -178,6 +181,42 @@ class Search {
 template <class Model, class RecipeType = Recipe<>>
 constexpr SearchResult search(const Cluster& cluster, Index ranks, const SearchConstraints& constraints) {
   return Search<Model, RecipeType>(cluster, ranks, constraints).run();
+}
+
+// "4 data x 2 pipe x 8 tensor by rows, micro 2, 1f1b, zero 1, full recompute"
+inline std::string describe(const SearchCandidate& candidate) {
+  const char* recomputes[] = {"", ", selective recompute", ", full recompute"};
+  std::string out = text_of(candidate.data, " data x ", candidate.stages, " pipe x ", candidate.tensor, " tensor",
+                            candidate.sequence ? " by rows" : "", ", micro ", candidate.micro);
+  if (candidate.stages > 1) out += text_of(", ", candidate.schedule.name);
+  if (candidate.stages > 1 && candidate.schedule.chunks > 1) out += text_of(" of ", candidate.schedule.chunks, " chunks");
+  if (candidate.shard != Shard::none) out += text_of(", zero ", int(candidate.shard));
+  return out + recomputes[int(candidate.recompute)];
+}
+
+// The fastest, and how many were refused by which rule, with an example of each.
+inline std::string describe(const SearchResult& result, std::size_t rows = 10) {
+  std::string out = text_of(result.ranked.size(), " meshes can be trained, ", result.refused.size(), " are refused\n");
+  char line[192];
+  for (std::size_t i = 0; i < rows && i < result.ranked.size(); ++i) {
+    const SearchRow& row = result.ranked[i];
+    std::snprintf(line, sizeof line, "%3zu. %8.3f s %6.1f GB %6.1f TFLOP/s a rank, bubble %4.1f %%, waiting %4.1f %%  ", i + 1,
+                  row.step_seconds, row.memory_bytes / 1e9, row.model_flops_per_rank / 1e12, 100 * row.bubble_seconds / row.step_seconds,
+                  100 * row.exposed_seconds / row.step_seconds);
+    out += line + describe(row.candidate) + "\n";
+  }
+  std::vector<PlanRule> known;
+  for (const SearchRow& first : result.refused) {
+    bool is_new = true;
+    for (PlanRule rule : known) is_new &= rule != first.fault.rule;
+    if (!is_new) continue;
+    known.push_back(first.fault.rule);
+    std::size_t count = 0;
+    for (const SearchRow& row : result.refused) count += row.fault.rule == first.fault.rule;
+    const std::string text = rule_text(first.fault.rule);
+    out += text_of(count, " refused by ", text.substr(0, text.find(':')), ", such as ", describe(first.candidate), "\n");
+  }
+  return out;
 }
 
 }  // namespace weft
