@@ -14,6 +14,7 @@
 #include "weft/optim/optim.hpp"
 #include "weft/plan.hpp"
 #include "weft/run/balance.hpp"
+#include "weft/run/check_copies.hpp"
 #include "weft/run/generate.hpp"
 #include "weft/run/launch.hpp"
 #include "weft/run/process_memory.hpp"

@@ -130,6 +130,33 @@ struct Table {
   }
 };
 
+enum class Fault { nothing, dimension, parameters, segments, kind, in_place };
+
+// A layer of 8 features whose only rule has a fault.
+template <Fault fault>
+struct Wrong {
+  static constexpr const char* name = "wrong";
+  static constexpr int version = 1;
+  static constexpr Features output(Features in) { return in; }
+  static constexpr LayerFacts facts(Features, Index) {
+    LayerFacts facts;
+    facts.parameters.push(parameter("weight", ParameterKind::weight, uniform_by_fan_in(8), 8, 8));
+    facts.in_place = fault == Fault::in_place;
+    return facts;
+  }
+  static constexpr FixedVector<SplitRule, 4> splits(Features) {
+    SplitRule rule = split_rule(SplitKind::features, 8, 0);
+    if (fault == Fault::dimension) rule = split_rule(SplitKind::outputs, 8, 2);
+    if (fault == Fault::parameters) rule = split_rule(SplitKind::outputs, 8, 0, 0);
+    if (fault == Fault::segments) rule.slicing.push(4), rule.slicing.push(3);
+    if (fault == Fault::kind) rule.kind = SplitKind::none;
+    if (fault == Fault::in_place) rule = split_rule(SplitKind::inputs, 8, 1);
+    FixedVector<SplitRule, 4> ways;
+    ways.push(rule);
+    return ways;
+  }
+};
+
 template <bool divides>
 using Text =
     Sequential<Table<13, 12>, Repeat<2, Residual<Gain<12, divides>, Product<12, 24>, Gain<24, divides>, Product<24, 12>>>, Linear<12, 13>>;
@@ -173,6 +200,26 @@ TEST_CASE("a_layer_without_a_rule_is_replicated_and_reports_say_so") {
     CHECK(text.substr(at, text.find('\n', at) - at).find("replicated") != std::string::npos);
   }
   CHECK(described(lower_strategy(mesh(DataParallel{.ranks = 2})), false).find("replicated") == std::string::npos);  // nothing to divide
+}
+
+TEST_CASE("rules_that_do_not_fit_are_refused_at_start_up_too") {
+  const auto refusal = []<class Layer>(Layer) {
+    using Model = Sequential<Linear<4, 8>, Layer, Linear<8, 4>>;
+    return fault_text(plan_data<Model>(lower_strategy(mesh(TensorParallel{.ranks = 2})), {.global = 8, .micro = 2}));
+  };
+  CHECK(refusal(Wrong<Fault::nothing>{}).empty());
+  for (Fault fault : {Fault::dimension, Fault::parameters, Fault::segments, Fault::kind, Fault::in_place}) {
+    std::string text;
+    switch (fault) {
+      case Fault::dimension: text = refusal(Wrong<Fault::dimension>{}); break;
+      case Fault::parameters: text = refusal(Wrong<Fault::parameters>{}); break;
+      case Fault::segments: text = refusal(Wrong<Fault::segments>{}); break;
+      case Fault::kind: text = refusal(Wrong<Fault::kind>{}); break;
+      default: text = refusal(Wrong<Fault::in_place>{}); break;
+    }
+    CHECK_MESSAGE(text.find("weft[tensor.rule]") == 0, int(fault) << ": " << text);
+    CHECK_MESSAGE(text.find("1 (wrong), rule 0") != text.npos, int(fault) << ": " << text);
+  }
 }
 
 TEST_CASE("a_layer_that_adds_a_residual_stays_whole") {

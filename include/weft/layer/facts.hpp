@@ -10,6 +10,7 @@
 // Options that make no sense: `static constexpr bool valid`, and `static constexpr bool explain()` with a static_assert for every rule.
 // A layer whose facts split backward also has backward_input(Context&), the gradient of the input, and backward_weight(Context&), those of
 // the parameters: together what backward does. The second gets input and output gradient, and runs after the first.
+// A layer that the ranks of a tensor group can divide has splits() and Part: see layer/split.hpp. Without them it is replicated.
 // A layer whose facts join micro-batches also has statistics(Context&), joined(Context&), backward_statistics(Context&).
 // And, where it has only one fitting input, `static constexpr Features input` (used in messages, and as the model's input when it is
 // first).
