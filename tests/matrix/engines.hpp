@@ -8,6 +8,8 @@
 #include <weft/run/engine.hpp>
 #include <weft/run/launch.hpp>
 
+#include <mutex>
+
 #include "matrix/run_cell.hpp"
 
 namespace weft::test {
@@ -57,6 +59,16 @@ std::vector<Trained::Tensor> as_doubles(const WholeModel<Real>& model, const std
   return out;
 }
 
+// The rank whose arenas are used least of what was planned.
+inline void see_memory(Trained& trained, const ShadowMemory& shadow) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (trained.bytes_planned != 0 && shadow.watched_bytes() - shadow.used_bytes() <= trained.bytes_planned - trained.bytes_measured) return;
+  trained.bytes_planned = shadow.watched_bytes(), trained.bytes_measured = shadow.used_bytes();
+  trained.arenas.clear();
+  for (std::size_t a = 0; a < 6; ++a) trained.arenas += std::to_string(shadow.used_bytes(a)) + "/" + std::to_string(shadow.size_of(a)) + " ";
+}
+
 template <class Real, Index tensor_ranks>
 Trained run_with(const Cell& cell) {
   Trained trained;
@@ -77,7 +89,10 @@ Trained run_with(const Cell& cell) {
                                                : model_code<Kernels, Real, MatrixModel, SoftmaxCrossEntropy<>, tensor_ranks>();
     // A large epsilon: else Adam moves by the sign of gradients that are next to nothing, which in float32 is noise.
     TheEngine engine(plan, code, comm, AdamW{.rate = 0.01, .epsilon = 1e-3}, {.seed = 5, .clip_norm = 0.5, .poison = true});
+    ShadowMemory shadow(engine.arenas());
+    engine.state().walker.set_shadow(&shadow);
     for (Index step = 0; step < matrix_steps; ++step) {
+      shadow.forget();
       const StepResult result = engine.step(
           per_rank / micro, [&](auto& to) { fill_items(to, engine.place().data * per_rank + to.number * micro, micro); }, 0.01);
       const auto gradients = engine.collect(Collected::gradients, 0);
@@ -85,6 +100,8 @@ Trained run_with(const Cell& cell) {
       trained.losses.push_back(result.loss), trained.norms.push_back(result.gradient_norm);
       for (auto& tensor : as_doubles(gradients, "step " + std::to_string(step) + " ")) trained.gradients.push_back(std::move(tensor));
     }
+    engine.state().walker.set_shadow(nullptr);
+    see_memory(trained, shadow);
     const auto parameters = engine.collect(Collected::values, 0), moments = engine.collect(Collected::first_state, 0);
     if (comm.rank() == 0) trained.parameters = as_doubles(parameters), trained.first_moments = as_doubles(moments);
   });

@@ -91,6 +91,7 @@ TEST_CASE("every_strategy_computes_the_training_of_one_rank") {
     }
     const Difference difference = compare(trained, reference(cell.data * cell.micros));
     CHECK_MESSAGE(difference.worst <= tolerance(cell), difference.where << " differs by " << difference.worst);
+    CHECK_MESSAGE(trained.bytes_measured == trained.bytes_planned, "used / planned by arena: " << trained.arenas);
     worst[int(cell.type)] = std::max(worst[int(cell.type)], difference.worst), ++count[int(cell.type)];
     if (speaks)
       std::printf("%-72s %9.2e  %5.2f s  %s\n", name.c_str(), difference.worst,

@@ -17,7 +17,8 @@ struct Trained {
     std::vector<double> data;
   };
   std::vector<Tensor> gradients, parameters, first_moments;  // gradients: of every step, one after the other
-  Index bytes_planned = 0, bytes_measured = 0;               // of the rank that needs most
+  Index bytes_planned = 0, bytes_measured = 0;               // within a step, of the rank that uses least of what was planned for it
+  std::string arenas{};                                      // the same by arena
   std::string refused{};                                     // the id of the error, if the plan was refused
 };
 

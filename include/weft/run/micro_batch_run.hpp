@@ -99,7 +99,7 @@ class MicroBatchRun {
     const Index m = Index(micros_.size());
     const Index slot = training ? m % stage().input_depth : 0;
     if (training && m >= num_micros_) {
-      micros_.push_back({.leading = {0, plan_.batch.sequence, 0}, .input_slot = slot, .training = true});
+      micros_.push_back({.leading = {0, plan_.batch.sequence, 0}, .input_slot = slot, .number = m, .training = true});
       return;
     }
     micro.number = m, micro.input = walker_.input(slot), micro.targets = walker_.targets(slot);
@@ -110,7 +110,8 @@ class MicroBatchRun {
         leading.past != 0)
       throw Error("engine.capacity", text_of("a micro-batch is larger than the plan's; fill fewer or plan more (given ", leading.batch, " x ",
                                              leading.sequence, ", capacity ", plan_.batch.micro, " x ", plan_.batch.sequence, ")"));
-    micros_.push_back({.leading = leading, .first_item = micro.first_item, .input_slot = slot, .training = training});
+    micros_.push_back({.leading = leading, .first_item = micro.first_item, .input_slot = slot, .number = m, .training = training});
+    walker_.wrote_input(micros_.back());
   }
   // Micro-batch m on its way through a chunk; reads up to it where that has not been done.
   template <class Fill>
@@ -130,7 +131,9 @@ class MicroBatchRun {
   }
 
   void add_loss(const MicroBatch& micro) {
+    walker_.reads_prediction(micro);
     const kernel::LossSum sum = run_loss(micro, walker_.prediction_gradient(micro));
+    walker_.wrote_chunk_gradient(micro);
     if (state_.place.tensor != 0) return;
     ControlBlock control(state_.arenas.control.template as<double>());
     control[ControlField::loss] += sum.loss, control[ControlField::count] += double(sum.count);
@@ -141,10 +144,14 @@ class MicroBatchRun {
   void run_forward(const Action& action, Fill& fill) {
     const MicroBatch micro = micro_batch(action, fill);
     walker_.forward(whole_, micro, [&](Index u) { state_.store.gather(u); });
-    if (state_.is_last_chunk(action.chunk))
+    if (state_.is_last_chunk(action.chunk)) {
       add_loss(micro);
-    else if (state_.is_here(action.chunk + 1))  // handed over, without a message
-      copy_rows(micro, action.chunk + 1, walker_.chunk_output(micro), walker_.chunk_input(micro_batch(action.chunk + 1, action.micro)));
+    } else if (state_.is_here(action.chunk + 1)) {  // handed over, without a message
+      const MicroBatch next = micro_batch(action.chunk + 1, action.micro);
+      walker_.reads_chunk_output(micro);
+      copy_rows(micro, action.chunk + 1, walker_.chunk_output(micro), walker_.chunk_input(next));
+      walker_.wrote_chunk_input(next);
+    }
   }
 
   // All of backward, or one of its parts.
@@ -168,8 +175,12 @@ class MicroBatchRun {
       walker_.backward_input(micro, before, after);
     else
       walker_.backward(whole_, micro, before, after);
-    if (action.chunk > 0 && state_.is_here(action.chunk - 1))
-      copy_rows(micro, action.chunk, walker_.chunk_input_gradient(micro), walker_.chunk_gradient(micro_batch(action.chunk - 1, action.micro)));
+    if (action.chunk > 0 && state_.is_here(action.chunk - 1)) {
+      const MicroBatch before_it = micro_batch(action.chunk - 1, action.micro);
+      walker_.reads_chunk_input_gradient(micro);
+      copy_rows(micro, action.chunk, walker_.chunk_input_gradient(micro), walker_.chunk_gradient(before_it));
+      walker_.wrote_chunk_gradient(before_it);
+    }
   }
 
   // What goes from chunk - 1 to chunk, and back as a gradient.
@@ -211,10 +222,10 @@ class MicroBatchRun {
     const int peer = state_.chunk(is_behind ? action.chunk + 1 : action.chunk - 1).stage;
     const Index count = boundary_elems(micro, tensor_of), tag = message_tag(plan_, tensor_of, action.micro, gradient);
     switch (action.kind) {
-      case ActionKind::send_forward: return sends.push(outgoing(walker_.chunk_output(micro), count, peer, tag));
-      case ActionKind::send_backward: return sends.push(outgoing(walker_.chunk_input_gradient(micro), count, peer, tag));
-      case ActionKind::receive_forward: return receives.push(incoming(walker_.chunk_input(micro), count, peer, tag));
-      default: return receives.push(incoming(walker_.chunk_gradient(micro), count, peer, tag));
+      case ActionKind::send_forward: walker_.reads_chunk_output(micro); return sends.push(outgoing(walker_.chunk_output(micro), count, peer, tag));
+      case ActionKind::send_backward: walker_.reads_chunk_input_gradient(micro); return sends.push(outgoing(walker_.chunk_input_gradient(micro), count, peer, tag));
+      case ActionKind::receive_forward: walker_.wrote_chunk_input(micro); return receives.push(incoming(walker_.chunk_input(micro), count, peer, tag));
+      default: walker_.wrote_chunk_gradient(micro); return receives.push(incoming(walker_.chunk_gradient(micro), count, peer, tag));
     }
   }
   void pass_message(bool sends, int peer, const MicroBatch& micro, int chunk, Real* data) {

@@ -6,54 +6,24 @@
 #include <vector>
 
 #include "weft/op/leaf_table.hpp"
-#include "weft/run/arenas.hpp"
+#include "weft/run/watched_tensors.hpp"
 
 namespace weft {
 
-// Between two points where micro-batches join: from behind join `first` to join `last`, as indices into PlanData::joins; -1 and the number
-// of joins are the ends of the model.
-struct Segment {
-  int first = -1, last = 0;
-};
-
-// What the layers need to know of a micro-batch, and which chunk it goes through.
-struct MicroBatch {
-  Leading leading{};
-  Index first_item = 0;     // its first sequence (or image) in the global batch: random streams count from there
-  int chunk = 0;            //
-  Index slot = 0;           // which of the held activations are its own,
-  Index message_slot = 0;   // which of the inputs from the chunk before,
-  Index gradient_slot = 0;  // which of the incoming gradients,
-  Index weight_slot = 0;    // which of the gradients that the weight part of backward needs,
-  Index input_slot = 0;     // and which of the model's inputs
-  bool training = true;
-};
-
 // KernelSet: for what the engine does itself (adding, copying). Real: the element type. Comm: of the tensor group.
 template <class KernelSet, class Real, class Comm>
-class Walker {
+class Walker : public WatchedTensors<Real> {
+  using Places = WatchedTensors<Real>;
+  using typename Places::Unit;
+  using Places::plan_, Places::arenas_, Places::units_, Places::tensor_rank_;
+  using Places::frame_of, Places::memory_of, Places::chunk_of, Places::rows_of, Places::slice_rows, Places::first_own_row, Places::own_rows;
+  using Places::value, Places::gradient, Places::at, Places::elems;
+  using Places::before_forward, Places::after_forward, Places::before_backward, Places::after_backward;
+
  public:
   // stage: of the pipeline; the walker goes through the chunks of this stage only.
-  Walker(const PlanData& plan, int stage, ModelCode<Real> code, Arenas& arenas) : plan_(plan), stage_(stage), code_(code), arenas_(arenas) {
+  Walker(const PlanData& plan, int stage, ModelCode<Real> code, Arenas& arenas) : Places(plan, stage, arenas), code_(code) {
     const GraphData& graph = plan.graph;
-    for (std::size_t u = 0; u < plan.units.size(); ++u) {
-      const UnitData& data = plan.units[u];
-      const ChunkData& chunk = plan.chunks[std::size_t(data.chunk)];
-      const bool starts = Index(u) == chunk.first_unit;
-      units_.push_back({data.frame, data.repetition, starts ? 0 : units_.back().slot_offset + slot_bytes_of(u - 1),
-                        starts ? 0 : units_.back().weight_slot_offset + weight_slot_bytes_of(u - 1), false, Index(u),
-                        Index(u) + 1 == chunk.end_unit, starts});
-    }
-    // In which of the two boundary buffers the gradient of a unit's output lies, from the last unit to the first.
-    bool side = !plan.activations.frames.back().output_kept && (units_.size() - 1) % 2 == 1;  // over the prediction where that is not kept
-    for (std::size_t u = units_.size(); u-- > 0;) {
-      Unit& unit = units_[u];
-      unit.gradient_side = side;
-      // A unit whose input's gradient is its output's memory hands on where that lies.
-      if (!unit.ends_chunk && !memory_of(Index(u)).output_gradient_kept && !memory_of(Index(u) + 1).flips)
-        unit.gradient_anchor = units_[u + 1].gradient_anchor;
-      side ^= plan.activations.frames[std::size_t(unit.frame)].flips;
-    }
     unit_parameters_.assign(units_.size(), nullptr);
     unit_gradients_.assign(units_.size(), nullptr);
     guest_of_.assign(plan.graph.parameters.size(), {});
@@ -80,29 +50,8 @@ class Walker {
   Real* unit_parameters(Index u) const { return unit_parameters_[std::size_t(u)]; }
   Real* unit_gradients(Index u) const { return unit_gradients_[std::size_t(u)]; }
 
-  bool has_input() const { return plan_.chunks.front().stage == stage_; }
-  bool has_loss() const { return plan_.chunks.back().stage == stage_; }
-  // Stages between the ends read a micro-batch too, into a place that is overwritten by the next: they need to know its extents.
-  std::byte* input(Index slot) const { return arenas_.inputs.data() + (has_input() ? slot : 0) * io_bytes(plan_.graph.input); }
-  std::byte* targets(Index slot) const {
-    const Index inputs = has_input() ? plan_.stages[std::size_t(stage_)].input_depth : 1;
-    return arenas_.inputs.data() + inputs * io_bytes(plan_.graph.input) + (has_loss() ? slot : 0) * io_bytes(plan_.training.target);
-  }
-  const Real* prediction(const MicroBatch& micro) const { return output_value(last_unit(), micro); }
-  Real* prediction_gradient(const MicroBatch& micro) const { return output_gradient(last_unit(), micro); }
-  // What a chunk takes from the one before it and gives to the one behind, and the gradients on their way back.
-  Real* chunk_input(const MicroBatch& micro) const {
-    const ChunkData& chunk = chunk_of(micro);
-    return reinterpret_cast<Real*>(arenas_.messages.data() + chunk.first_input_byte + micro.message_slot * chunk.input_bytes);
-  }
-  Real* chunk_gradient(const MicroBatch& micro) const {
-    const ChunkData& chunk = chunk_of(micro);
-    return reinterpret_cast<Real*>(arenas_.messages.data() + chunk.first_gradient_byte + micro.gradient_slot * chunk.gradient_bytes);
-  }
-  const Real* chunk_output(const MicroBatch& micro) const { return output_value(chunk_of(micro).end_unit - 1, micro); }
-  const Real* chunk_input_gradient(const MicroBatch& micro) const { return gradient(chunk_of(micro).first_unit, 0, micro); }
   double* join_sums(std::size_t join, bool backward) const {
-    return arenas_.joins.as<double>(backward ? joins_[join].backward : joins_[join].forward);
+    return arenas_.joins.template as<double>(backward ? joins_[join].backward : joins_[join].forward);
   }
   void set_stream(std::uint64_t seed, std::uint64_t step) { seed_ = seed, step_ = step; }
   // The group that divides layers, if there is one.
@@ -123,7 +72,7 @@ class Walker {
       before(u);
       const bool starts = segment.first >= 0 && u == join(segment.first).unit, stops = segment.last < num_joins() && u == end;
       const int from = starts ? join(segment.first).op : 0, to = stops ? join(segment.last).op : frame.num_ops - 1;
-      for (int i = from; i <= to; ++i) forward_op(u, i, micro, stops && i == to ? segment.last : -1);
+      for (int i = from; i <= to; ++i) run_forward(u, i, micro, stops && i == to ? segment.last : -1);
     }
   }
 
@@ -151,6 +100,7 @@ class Walker {
       for (int i = frame_of(u).num_ops - 1; i >= 0; --i) {
         const OpSite& op = plan_.graph.ops[std::size_t(frame_of(u).first_op + i)];
         if (op.kind == OpKind::leaf && code_.leaves[op.leaf].backward_weight) {
+          before_backward(u, i, micro);
           LeafCall<Real> call = leaf_call(u, i, micro, -1, true);
           call.output_gradient = gradient(u, op.output, micro);
           code_.leaves[op.leaf].backward_weight(call);
@@ -174,15 +124,16 @@ class Walker {
         const bool statistics = stops && i == to;
         for (const Rerun& rerun : memory_of(u).reruns)
           if (rerun.before == i)
-            for (int again = rerun.first; again <= rerun.last; ++again) forward_op(u, again, micro, -1);
+            for (int again = rerun.first; again <= rerun.last; ++again) run_forward(u, again, micro, -1);
         if (i > to && overlaps(u, i)) {
           backward_overlapped(u, i, micro);
           after(u, i), after(u, i - 1);
           --i;
           continue;
         }
+        if (!statistics) before_backward(u, i, micro);
         backward_op(u, i, micro, statistics ? segment.first : -1);
-        if (!statistics) after(u, i);
+        if (!statistics) after_backward(u, i, micro), after(u, i);
       }
     }
   }
@@ -196,15 +147,6 @@ class Walker {
  private:
   enum class Part : char { all, input };
 
-  struct Unit {
-    int frame;
-    Index repetition;
-    Index slot_offset;         // within the slot of the chunk
-    Index weight_slot_offset;  // within its weight slot
-    bool gradient_side;
-    Index gradient_anchor;  // the unit whose output gradient lies where this one's does
-    bool ends_chunk, starts_chunk;
-  };
   struct Guest {
     Real *parameters = nullptr, *gradients = nullptr;
   };
@@ -214,78 +156,6 @@ class Walker {
 
   int num_joins() const { return int(plan_.joins.size()); }
   const JoinSite& join(int i) const { return plan_.joins[std::size_t(i)]; }
-  Index last_unit() const { return Index(units_.size()) - 1; }
-  const FrameSite& frame_of(Index u) const { return plan_.graph.frames[std::size_t(units_[std::size_t(u)].frame)]; }
-  const FrameMemory& memory_of(Index u) const { return plan_.activations.frames[std::size_t(units_[std::size_t(u)].frame)]; }
-  Index io_bytes(Features features) const { return tensor_bytes(features, {.rows = plan_.rows, .real_bytes = Index(sizeof(Real))}); }
-  // Rows of a tensor that this rank has of a micro-batch.
-  bool rows_divided(Index u, int tensor) const { return plan_.graph.rows_divided[std::size_t(frame_of(u).first_tensor + tensor)] != 0; }
-  Index rows_of(Index u, int tensor, const MicroBatch& micro) const {
-    return rows_divided(u, tensor) ? own_rows(micro) : micro.leading.rows();
-  }
-  Index slice_rows(const MicroBatch& micro) const { return divide_up(micro.leading.rows(), plan_.graph.tensor_ranks); }
-  Index first_own_row(const MicroBatch& micro) const { return std::min(tensor_rank_ * slice_rows(micro), micro.leading.rows()); }
-  Index own_rows(const MicroBatch& micro) const { return std::min(slice_rows(micro), micro.leading.rows() - first_own_row(micro)); }
-
-  const ChunkData& chunk_of(const MicroBatch& micro) const { return plan_.chunks[std::size_t(micro.chunk)]; }
-  Index slot_bytes_of(std::size_t u) const { return plan_.activations.frames[std::size_t(plan_.units[u].frame)].slot_bytes; }
-  std::byte* slot_data(Index u, const MicroBatch& micro) const {
-    const ChunkData& chunk = chunk_of(micro);
-    return arenas_.activations.data() + chunk.first_slot_byte + micro.slot * chunk.slot_bytes + units_[std::size_t(u)].slot_offset;
-  }
-  Index weight_slot_bytes_of(std::size_t u) const {
-    return plan_.activations.frames[std::size_t(plan_.units[u].frame)].weight_slot_bytes;
-  }
-  std::byte* weight_slot_data(Index u, const MicroBatch& micro) const {
-    const ChunkData& chunk = chunk_of(micro);
-    return arenas_.activations.data() + chunk.first_weight_slot_byte + micro.weight_slot * chunk.weight_slot_bytes +
-           units_[std::size_t(u)].weight_slot_offset;
-  }
-  std::byte* boundary(bool side) const { return arenas_.boundaries.data() + (side ? plan_.activations.boundary_bytes : 0); }
-
-  Real* at(Index u, Place place, const MicroBatch& micro, Real* output_side, Real* input_side) const {
-    switch (place.storage) {
-      case Storage::slot: return reinterpret_cast<Real*>(slot_data(u, micro) + place.offset);
-      case Storage::weight_slot: return reinterpret_cast<Real*>(weight_slot_data(u, micro) + place.offset);
-      case Storage::live: return reinterpret_cast<Real*>(arenas_.live.data() + place.offset);
-      case Storage::workspace: return reinterpret_cast<Real*>(arenas_.workspace.data() + place.offset);
-      case Storage::boundary: return output_side;
-      case Storage::boundary_input: return input_side;
-      case Storage::none: break;
-    }
-    return nullptr;
-  }
-  Real* output_value(Index u, const MicroBatch& micro) const {
-    const FrameMemory& memory = memory_of(u);
-    return memory.output_kept ? reinterpret_cast<Real*>(slot_data(u, micro) + memory.output_value_offset)
-                              : reinterpret_cast<Real*>(boundary(u % 2 == 1));
-  }
-  Real* output_gradient(Index u, const MicroBatch& micro) const {
-    const Index anchor = units_[std::size_t(u)].gradient_anchor;
-    const FrameMemory& memory = memory_of(anchor);
-    if (units_[std::size_t(anchor)].ends_chunk && chunk_of(micro).gradient_bytes > 0) return chunk_gradient(micro);
-    std::byte* kept = plan_.activations.facts.split_backward ? weight_slot_data(anchor, micro) : slot_data(anchor, micro);
-    return memory.output_gradient_kept ? reinterpret_cast<Real*>(kept + memory.output_gradient_offset)
-                                       : reinterpret_cast<Real*>(boundary(units_[std::size_t(anchor)].gradient_side));
-  }
-  // The value of a tensor of a unit; tensor 0 is what the unit before gave.
-  Real* value(Index u, int tensor, const MicroBatch& micro) const {
-    if (tensor == 0 && units_[std::size_t(u)].starts_chunk)
-      return u == 0 ? reinterpret_cast<Real*>(input(micro.input_slot)) : chunk_input(micro);
-    if (tensor == 0) return output_value(u - 1, micro);
-    return at(u, memory_of(u).values[std::size_t(tensor)], micro, reinterpret_cast<Real*>(boundary(u % 2 == 1)), nullptr);
-  }
-  // Null for the gradient of the model's input, which nobody needs.
-  Real* gradient(Index u, int tensor, const MicroBatch& micro) const {
-    if (tensor == 0 && u == 0) return nullptr;
-    const Unit& unit = units_[std::size_t(u)];
-    Real* output_side = output_gradient(u, micro);
-    Real* input_side = unit.starts_chunk ? reinterpret_cast<Real*>(boundary(!unit.gradient_side)) : output_gradient(u - 1, micro);
-    if (tensor == 0) return unit.starts_chunk && !memory_of(u).flips ? output_side : input_side;
-    return at(u, memory_of(u).gradients[std::size_t(tensor)], micro, output_side, input_side);
-  }
-  Index elems(Index u, int tensor) const { return plan_.graph.tensors[std::size_t(frame_of(u).first_tensor + tensor)].elems(); }
-
   LeafCall<Real> leaf_call(Index u, int i, const MicroBatch& micro, int join_number, bool backward) {
     const GraphData& graph = plan_.graph;
     const FrameSite& frame = frame_of(u);
@@ -311,7 +181,7 @@ class Walker {
       const Index offset = graph.parameters[std::size_t(owner)].offset;
       const Index home = owner == leaf.first_parameter + p ? u : plan_.owner_unit(owner, unit.repetition);
       if (leaf.facts.parameters[p].kind == ParameterKind::buffer) {
-        call.parameters[p] = arenas_.buffers.as<Real>() + plan_.units[std::size_t(home)].first_buffer_elem + offset;
+        call.parameters[p] = arenas_.buffers.template as<Real>() + plan_.units[std::size_t(home)].first_buffer_elem + offset;
         continue;
       }
       const bool guest = unit_parameters_[std::size_t(home)] == nullptr;
@@ -326,9 +196,9 @@ class Walker {
     if (leaf.facts.join_elems > 0 && arenas_.joins.bytes() > 0) {
       const int number = join_number >= 0 ? join_number : number_of_join(u, i);
       const JoinPlace& place = joins_[std::size_t(number)];
-      call.join_sums = arenas_.joins.as<double>(backward ? place.backward : place.forward);
+      call.join_sums = arenas_.joins.template as<double>(backward ? place.backward : place.forward);
       call.join_rows = call.join_sums[leaf.facts.join_elems];
-      call.step_state = arenas_.joins.as<Real>(place.state);
+      call.step_state = arenas_.joins.template as<Real>(place.state);
     }
     if (cache_ && leaf.facts.cache_elems_per_row > 0) {
       call.cache = cache_ + (*cache_offsets_)[std::size_t(op.leaf)] +
@@ -352,6 +222,11 @@ class Walker {
       for (Index e = 0; e < count; ++e) data[e] = std::numeric_limits<Real>::quiet_NaN();
   }
 
+  void run_forward(Index u, int i, const MicroBatch& micro, int joining) {
+    before_forward(u, i, micro);
+    forward_op(u, i, micro, joining);
+    if (joining < 0) after_forward(u, i, micro);
+  }
   // joining >= 0: the statistics of this join only; its result comes when all micro-batches have met.
   void forward_op(Index u, int i, const MicroBatch& micro, int joining) {
     const FrameSite& frame = frame_of(u);
@@ -490,11 +365,7 @@ class Walker {
     if (apart) KernelSet::add_columns(rows, static_cast<const Real*>(call.input_gradient), width, dx, width, width);
   }
 
-  const PlanData& plan_;
-  int stage_;
   ModelCode<Real> code_;
-  Arenas& arenas_;
-  std::vector<Unit> units_;
   std::vector<JoinPlace> joins_;
   std::vector<Index> first_touched_;
   std::vector<char> touched_;
@@ -502,7 +373,6 @@ class Walker {
   std::vector<Guest> guest_of_;  // by parameter
   Part part_ = Part::all;
   Comm* tensor_ = nullptr;
-  Index tensor_rank_ = 0;
   Index num_touched_ = 0;
   std::uint64_t seed_ = 0, step_ = 0;
   bool poison_ = false;

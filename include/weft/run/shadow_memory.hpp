@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Watches a rank's arenas while it trains: which tensor lies where, and whether it still does when it is read. The check of the plan's
+// lifetimes that does not believe the plan, and the measure of the memory that is really used. For tests: it slows a step down.
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "weft/base/error.hpp"
+#include "weft/run/arenas.hpp"
+
+namespace weft {
+
+// A tensor of one micro-batch: of a unit's frame; part: an input gradient before it is added; saved: number 4·(leaf of the frame) + k.
+enum class TensorKind : std::uint8_t { value, gradient, part, saved };
+struct TensorName {
+  TensorKind kind = TensorKind::value;
+  Index unit = 0;
+  int tensor = 0;
+  Index micro = 0;
+
+  std::uint64_t key() const {
+    return (std::uint64_t(kind) << 60) ^ (std::uint64_t(unit) << 40) ^ (std::uint64_t(std::uint32_t(tensor)) << 20) ^ std::uint64_t(micro);
+  }
+};
+
+class ShadowMemory {
+ public:
+  // Called after every op of the walker, and after a unit's: what a test does there.
+  std::function<void(ShadowMemory&, Index unit, int op, bool backward, Index micro)> after_op{};
+
+  explicit ShadowMemory(const Arenas& arenas) {
+    for (const Buffer* buffer : {&arenas.activations, &arenas.live, &arenas.boundaries, &arenas.workspace, &arenas.messages, &arenas.inputs})
+      watched_.push_back({buffer->data(), buffer->bytes(), std::vector<std::uint32_t>(std::size_t(divide_up(buffer->bytes(), alignment_bytes)))});
+  }
+
+  // The tensor is now what lies there.
+  void write(const TensorName& name, const void* data, Index bytes) {
+    const std::uint32_t version = ++last_version_;
+    versions_[name.key()] = version;
+    for_each_cell(data, bytes, [&](std::uint32_t& cell) { cell = version; });
+  }
+  // A part of it is written: the rest stays what it is.
+  void touch(const TensorName& name, const void* data, Index bytes) {
+    if (!lies_at(name, data, bytes)) write(name, data, bytes);
+  }
+  // Two names of the same bytes, until one of them is written.
+  void share(const TensorName& name, const TensorName& with) { versions_[name.key()] = versions_[with.key()]; }
+  // Errors: weft[shadow.read]: something else was written over it, or it never lay there.
+  void read(const TensorName& name, const void* data, Index bytes, const char* what) {
+    if (lies_at(name, data, bytes)) return;
+    constexpr const char* kinds[] = {"value", "gradient", "part of the gradient", "saved tensor"};
+    throw Error("shadow.read", text_of("a tensor is read that does not lie there any more; its lifetime in the plan is too short (", what, " reads ",
+                                       kinds[int(name.kind)], " ", name.tensor, " of unit ", name.unit, ", micro-batch ", name.micro, ")"));
+  }
+  // Between steps everything may go.
+  void forget() { versions_.clear(); }
+
+  // Bytes from each watched arena's begin to the highest that was ever written; all watched arenas' sizes.
+  Index used_bytes() const {
+    Index sum = 0;
+    for (std::size_t a = 0; a < watched_.size(); ++a) sum += used_bytes(a);
+    return sum;
+  }
+  Index used_bytes(std::size_t arena) const {
+    const std::vector<std::uint32_t>& cells = watched_[arena].cells;
+    std::size_t end = cells.size();
+    while (end > 0 && cells[end - 1] == 0) --end;
+    return std::min(Index(end) * alignment_bytes, watched_[arena].bytes);
+  }
+  Index size_of(std::size_t arena) const { return watched_[arena].bytes; }
+  Index watched_bytes() const {
+    Index sum = 0;
+    for (const Watched& arena : watched_) sum += arena.bytes;
+    return sum;
+  }
+
+ private:
+  struct Watched {
+    const std::byte* data;
+    Index bytes;
+    std::vector<std::uint32_t> cells;  // by alignment_bytes: the version that was written last
+  };
+
+  template <class Visit>
+  void for_each_cell(const void* data, Index bytes, Visit&& visit) {
+    const std::byte* first = static_cast<const std::byte*>(data);
+    if (bytes == 0) return;
+    for (Watched& arena : watched_) {
+      if (first < arena.data || first >= arena.data + arena.bytes) continue;
+      if (first + bytes > arena.data + arena.bytes)
+        throw Error("shadow.bounds", text_of("a tensor reaches beyond its arena (at byte ", first - arena.data, ", ", bytes, " bytes, arena of ",
+                                             arena.bytes, ")"));
+      const Index begin = (first - arena.data) / alignment_bytes, end = divide_up(first - arena.data + bytes, alignment_bytes);
+      for (Index c = begin; c < end; ++c) visit(arena.cells[std::size_t(c)]);
+      return;
+    }
+    throw Error("shadow.bounds", text_of("a tensor lies in no watched arena (", bytes, " bytes)"));
+  }
+  bool lies_at(const TensorName& name, const void* data, Index bytes) {
+    const auto known = versions_.find(name.key());
+    if (bytes == 0) return true;
+    if (known == versions_.end()) return false;
+    bool same = true;
+    for_each_cell(data, bytes, [&](std::uint32_t& cell) { same &= cell == known->second; });
+    return same;
+  }
+
+  std::vector<Watched> watched_;
+  std::unordered_map<std::uint64_t, std::uint32_t> versions_;
+  std::uint32_t last_version_ = 0;
+};
+
+}  // namespace weft
