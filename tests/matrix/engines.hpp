@@ -59,14 +59,15 @@ std::vector<Trained::Tensor> as_doubles(const WholeModel<Real>& model, const std
   return out;
 }
 
-// The rank whose arenas are used least of what was planned.
-inline void see_memory(Trained& trained, const ShadowMemory& shadow) {
+// Ranks of a tensor group with shorter slices may use less than others: what counts is the most that a rank of the stage uses.
+inline void see_memory(Trained& trained, Index stage, const ShadowMemory& shadow) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  if (trained.bytes_planned != 0 && shadow.watched_bytes() - shadow.used_bytes() <= trained.bytes_planned - trained.bytes_measured) return;
-  trained.bytes_planned = shadow.watched_bytes(), trained.bytes_measured = shadow.used_bytes();
-  trained.arenas.clear();
-  for (std::size_t a = 0; a < 6; ++a) trained.arenas += std::to_string(shadow.used_bytes(a)) + "/" + std::to_string(shadow.size_of(a)) + " ";
+  trained.memory.resize(std::max(trained.memory.size(), std::size_t(stage + 1)));
+  for (std::size_t a = 0; a < ShadowMemory::num_arenas; ++a) {
+    Trained::Used& used = trained.memory[std::size_t(stage)][a];
+    used = {std::max(used.measured, shadow.used_bytes(a)), shadow.size_of(a)};
+  }
 }
 
 template <class Real, Index tensor_ranks>
@@ -101,7 +102,7 @@ Trained run_with(const Cell& cell) {
       for (auto& tensor : as_doubles(gradients, "step " + std::to_string(step) + " ")) trained.gradients.push_back(std::move(tensor));
     }
     engine.state().walker.set_shadow(nullptr);
-    see_memory(trained, shadow);
+    see_memory(trained, engine.place().stage, shadow);
     const auto parameters = engine.collect(Collected::values, 0), moments = engine.collect(Collected::first_state, 0);
     if (comm.rank() == 0) trained.parameters = as_doubles(parameters), trained.first_moments = as_doubles(moments);
   });

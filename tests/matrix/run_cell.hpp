@@ -2,6 +2,7 @@
 // Trains the matrix's model under one strategy. What depends on types is compiled once a (element type, tensor degree): see engines_f64.cpp.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,10 @@ struct Trained {
     std::vector<double> data;
   };
   std::vector<Tensor> gradients, parameters, first_moments;  // gradients: of every step, one after the other
-  Index bytes_planned = 0, bytes_measured = 0;               // within a step, of the rank that uses least of what was planned for it
-  std::string arenas{};                                      // the same by arena
+  struct Used {
+    Index measured = 0, planned = 0;  // bytes
+  };
+  std::vector<std::array<Used, 6>> memory;  // within a step, by stage and arena
   std::string refused{};                                     // the id of the error, if the plan was refused
 };
 

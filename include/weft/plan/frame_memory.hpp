@@ -31,7 +31,8 @@ struct FrameMemory {
   std::vector<Rerun> reruns{};                      // in backward's order
   std::vector<char> copies_second{};                // by op: the gradient of `second` is copied or added, not shared
   std::vector<char> first_input{}, first_second{};  // by op: nothing was written yet to the gradient of input, of second
-  Index slot_bytes = 0, weight_slot_bytes = 0, live_bytes = 0, forward_workspace_bytes = 0, backward_workspace_bytes = 0, boundary_bytes = 0;
+  Index slot_bytes = 0, weight_slot_bytes = 0, live_bytes = 0, forward_workspace_bytes = 0, backward_workspace_bytes = 0;
+  Index output_value_bytes = 0, output_gradient_bytes = 0, input_gradient_bytes = 0;  // in boundary buffers; 0: none there
   bool flips = true;                                       // the input's gradient is not the memory of the output's
   bool output_kept = false, output_gradient_kept = false;  // in the slot; else a boundary buffer
   Index output_value_offset = 0, output_gradient_offset = 0;
@@ -49,11 +50,10 @@ constexpr Index tensor_bytes(Features features, const MemoryFacts& facts) {
   return round_up(facts.rows * features.elems() * (features.element == Element::token ? 4 : facts.real_bytes), alignment_bytes);
 }
 
-// Rows of a tensor of one rank of a tensor group: its slice, or all of them with room for equal slices.
-constexpr Index row_capacity(Index rows, const GraphData& graph, bool divided) {
-  if (!graph.sequence) return rows;
+// Rows of a tensor of one rank of a tensor group: its slice; or all of them, where a collective works on it with room for equal slices.
+constexpr Index row_capacity(Index rows, const GraphData& graph, bool divided, bool gathered) {
   const Index slice = divide_up(rows, graph.tensor_ranks);
-  return divided ? slice : slice * graph.tensor_ranks;
+  return divided ? slice : gathered ? slice * graph.tensor_ranks : rows;
 }
 
 // First-fit packing of intervals over an op order: largest first, each at the lowest offset where no overlapping interval lies.
@@ -109,11 +109,13 @@ class FrameLifetimes {
  public:
   constexpr FrameLifetimes(const GraphData& graph, int frame_index) : graph_(&graph), frame_(graph.frames[std::size_t(frame_index)]) {
     const Index n = frame_.num_tensors;
-    producer = filled(n, -1), last_use = filled(n, -1), num_uses = filled(n, 0), kept = filled(n, char(0)), weighs = kept;
+    producer = filled(n, -1), last_use = filled(n, -1), num_uses = filled(n, 0), kept = filled(n, char(0)), weighs = kept, gathered = kept;
     for (int i = 0; i < frame_.num_ops; ++i) {
       const OpSite& site = op(i);
       if (site.kind != OpKind::place || producer[std::size_t(site.output)] < 0) producer[std::size_t(site.output)] = i;
       use(site.input, i);
+      if (site.kind >= OpKind::gather_rows && site.kind <= OpKind::slice_rows)
+        gathered[std::size_t(site.input)] = gathered[std::size_t(site.output)] = 1;
       if (site.second >= 0) use(site.second, i);
       if (site.kind == OpKind::place) last_use[std::size_t(site.output)] = i;
       if (site.kind == OpKind::leaf) {
@@ -133,7 +135,8 @@ class FrameLifetimes {
   constexpr const LeafSite& leaf(int i) const { return graph_->leaves[std::size_t(op(i).leaf)]; }
   constexpr Index bytes(int tensor, const MemoryFacts& facts) const {
     MemoryFacts own = facts;
-    own.rows = row_capacity(facts.rows, *graph_, graph_->rows_divided[std::size_t(frame_.first_tensor + tensor)] != 0);
+    own.rows = row_capacity(facts.rows, *graph_, graph_->rows_divided[std::size_t(frame_.first_tensor + tensor)] != 0,
+                            gathered[std::size_t(tensor)] != 0);
     return tensor_bytes(features(tensor), own);
   }
   constexpr Features features(int tensor) const { return graph_->tensors[std::size_t(frame_.first_tensor + tensor)]; }
@@ -154,6 +157,7 @@ class FrameLifetimes {
   std::vector<int> gradient_end{};  // by tensor: the op up to which its gradient is read, in backward
   std::vector<int> producer{}, last_use{}, num_uses{}, joins{};
   std::vector<char> kept{};
+  std::vector<char> gathered{};  // all rows of all ranks, or a slice of them, is what a collective takes or gives
   std::vector<char> weighs{};  // the gradient of this tensor is needed by the weight part of backward
 
  private:

@@ -5,6 +5,7 @@
 
 #include "weft/base/hash.hpp"
 #include "weft/graph/split.hpp"
+#include "weft/plan/boundaries.hpp"
 #include "weft/plan/ledger.hpp"
 #include "weft/plan/place_stages.hpp"
 #include "weft/schedule/prove.hpp"
@@ -202,9 +203,6 @@ constexpr Memory make_memory(const PlanData& plan, int stage_number, const Execu
   if (strategy.shards_gradients()) out.gathered += num_scatter_buffers * unit + resident;
   if (strategy.shards_parameters()) out.gathered += num_gather_buffers * unit + resident;
   out.buffers = aligned(stage.buffer_elems * real);
-  out.boundaries = 2 * plan.activations.boundary_bytes;
-  out.workspace = plan.activations.workspace_bytes;
-  out.live = plan.activations.live_bytes;
   const bool first = plan.chunks.front().stage == stage_number, last = plan.chunks.back().stage == stage_number;
   out.inputs = (first ? stage.input_depth : 1) * io(plan.graph.input) + (last ? stage.input_depth : 1) * io(plan.training.target);
   for (const JoinSite& join : plan.joins) {
@@ -248,6 +246,7 @@ constexpr PlanData make_plan_as_said(GraphData graph, const StrategyData& strate
     StageData& stage = plan.stages[std::size_t(s)];
     stage.buckets = make_buckets(graph, plan.units, plan.chunks, completion_order(plan, stage), stage, strategy.bucket_bytes, bytes_of(training.type));
     place_micro_batches(plan, s);
+    place_shared(plan, s);
     stage.memory = make_memory(plan, s, executor);
     if (stage.memory.total() > plan.memory.total()) plan.memory = stage.memory;
   }

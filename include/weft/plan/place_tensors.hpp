@@ -64,7 +64,7 @@ constexpr void place_values(const GraphData& graph, int frame_index, const Memor
       out.slot_bytes += group.bytes;
     } else if (group.output) {
       out.values[std::size_t(t)] = {Storage::boundary, 0};
-      out.boundary_bytes = group.bytes > out.boundary_bytes ? group.bytes : out.boundary_bytes;
+      out.output_value_bytes = group.bytes;
     } else {
       out.values[std::size_t(t)] = {Storage::workspace, 0};
       workspace.add(t, group.from, group.to, group.bytes);
@@ -135,8 +135,10 @@ constexpr void place_gradients(const GraphData& graph, int frame_index, const Me
       place = {group.output ? Storage::boundary : Storage::boundary_input, 0};
       bool alone = t == 0;  // the model's input, whose gradient nobody needs, unless a layer writes over its own output gradient
       for (int other = 1; other < n && alone; ++other) alone = flow.groups.of(other) != t;
-      if (frame_index > 0 || !alone || group.output)
-        out.boundary_bytes = group.bytes > out.boundary_bytes ? group.bytes : out.boundary_bytes;
+      if (group.output)
+        out.output_gradient_bytes = group.bytes;
+      else if (frame_index > 0 || !alone)
+        out.input_gradient_bytes = group.bytes;
     } else if (facts.wide && group.crosses) {
       place = {Storage::slot, out.slot_bytes};
       out.slot_bytes += group.bytes;
@@ -162,9 +164,6 @@ struct ActivationMemory {
   MemoryFacts facts{};
   std::vector<FrameMemory> frames{};
   Index slot_bytes = 0;       // of one micro-batch: all frames, all repetitions
-  Index boundary_bytes = 0;   // of one of the two boundary buffers
-  Index workspace_bytes = 0;  // largest of all frames and passes
-  Index live_bytes = 0;       // largest of all frames
 };
 
 constexpr ActivationMemory place_activations(const GraphData& graph, const MemoryFacts& facts) {
@@ -187,11 +186,6 @@ constexpr ActivationMemory place_activations(const GraphData& graph, const Memor
     place_values(graph, int(f), facts, next_keeps || (frame.count > 1 && input_kept[f]), memory);
     place_gradients(graph, int(f), facts, flows[f], output_crosses[f] || next_crosses || (frame.count > 1 && input_crosses[f]), memory);
     plan_reruns(graph, int(f), facts, memory);
-    if (memory.live_bytes > out.live_bytes) out.live_bytes = memory.live_bytes;
-    if (memory.boundary_bytes > out.boundary_bytes) out.boundary_bytes = memory.boundary_bytes;
-    const Index workspace =
-        memory.forward_workspace_bytes > memory.backward_workspace_bytes ? memory.forward_workspace_bytes : memory.backward_workspace_bytes;
-    if (workspace > out.workspace_bytes) out.workspace_bytes = workspace;
     out.slot_bytes += frame.count * memory.slot_bytes;
     out.frames.push_back(memory);
   }

@@ -112,6 +112,7 @@ struct StageData {
   Index parameter_elems = 0, buffer_elems = 0;  // of the arenas
   Index largest_unit_elems = 0, resident_elems = 0;  // of the sharded: a unit; units whose parameters others use too
   Index input_depth = 1;                             // micro-batches whose inputs and targets are held
+  Index boundary_bytes[2]{};                         // of the two boundary buffers
   std::vector<GuestData> guests{};
   std::vector<Bucket> buckets{};  // in the order in which backward completes them
   Memory memory{};

@@ -131,7 +131,7 @@ class MicroBatchRun {
   }
 
   void add_loss(const MicroBatch& micro) {
-    walker_.reads_prediction(micro);
+    walker_.loss_reads(micro);
     const kernel::LossSum sum = run_loss(micro, walker_.prediction_gradient(micro));
     walker_.wrote_chunk_gradient(micro);
     if (state_.place.tensor != 0) return;

@@ -3,6 +3,7 @@
 // lifetimes that does not believe the plan, and the measure of the memory that is really used. For tests: it slows a step down.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <unordered_map>
 #include <vector>
@@ -27,8 +28,10 @@ struct TensorName {
 
 class ShadowMemory {
  public:
-  // Called after every op of the walker, and after a unit's: what a test does there.
+  // Called after every op of the walker: what a test does there.
   std::function<void(ShadowMemory&, Index unit, int op, bool backward, Index micro)> after_op{};
+
+  static constexpr std::size_t num_arenas = 6;
 
   explicit ShadowMemory(const Arenas& arenas) {
     for (const Buffer* buffer : {&arenas.activations, &arenas.live, &arenas.boundaries, &arenas.workspace, &arenas.messages, &arenas.inputs})
@@ -38,15 +41,19 @@ class ShadowMemory {
   // The tensor is now what lies there.
   void write(const TensorName& name, const void* data, Index bytes) {
     const std::uint32_t version = ++last_version_;
-    versions_[name.key()] = version;
+    tensors_[name.key()] = {version, data, bytes};
     for_each_cell(data, bytes, [&](std::uint32_t& cell) { cell = version; });
   }
   // A part of it is written: the rest stays what it is.
   void touch(const TensorName& name, const void* data, Index bytes) {
     if (!lies_at(name, data, bytes)) write(name, data, bytes);
   }
+  // Bytes that a call of a communicator reads besides the tensor: the padding of equal slices.
+  void use(const void* data, Index bytes) {
+    for_each_cell(data, bytes, [](std::uint32_t& cell) { cell = std::max(cell, padding); });
+  }
   // Two names of the same bytes, until one of them is written.
-  void share(const TensorName& name, const TensorName& with) { versions_[name.key()] = versions_[with.key()]; }
+  void share(const TensorName& name, const TensorName& with) { tensors_[name.key()] = tensors_[with.key()]; }
   // Errors: weft[shadow.read]: something else was written over it, or it never lay there.
   void read(const TensorName& name, const void* data, Index bytes, const char* what) {
     if (lies_at(name, data, bytes)) return;
@@ -54,15 +61,16 @@ class ShadowMemory {
     throw Error("shadow.read", text_of("a tensor is read that does not lie there any more; its lifetime in the plan is too short (", what, " reads ",
                                        kinds[int(name.kind)], " ", name.tensor, " of unit ", name.unit, ", micro-batch ", name.micro, ")"));
   }
-  // Between steps everything may go.
-  void forget() { versions_.clear(); }
-
-  // Bytes from each watched arena's begin to the highest that was ever written; all watched arenas' sizes.
-  Index used_bytes() const {
-    Index sum = 0;
-    for (std::size_t a = 0; a < watched_.size(); ++a) sum += used_bytes(a);
-    return sum;
+  // As if it were needed once more, where it was written last: a longer lifetime than the plan knows of.
+  void read_again(const TensorName& name, const char* what) {
+    const Tensor& tensor = tensors_[name.key()];
+    read(name, tensor.data, tensor.bytes, what);
   }
+  bool knows(const TensorName& name) const { return tensors_.count(name.key()) > 0; }
+  // Between steps everything may go.
+  void forget() { tensors_.clear(); }
+
+  // Bytes from an arena's begin to the highest that was ever written: activations, live, boundaries, workspace, messages, inputs.
   Index used_bytes(std::size_t arena) const {
     const std::vector<std::uint32_t>& cells = watched_[arena].cells;
     std::size_t end = cells.size();
@@ -70,13 +78,13 @@ class ShadowMemory {
     return std::min(Index(end) * alignment_bytes, watched_[arena].bytes);
   }
   Index size_of(std::size_t arena) const { return watched_[arena].bytes; }
-  Index watched_bytes() const {
-    Index sum = 0;
-    for (const Watched& arena : watched_) sum += arena.bytes;
-    return sum;
-  }
 
  private:
+  struct Tensor {
+    std::uint32_t version = 0;
+    const void* data = nullptr;
+    Index bytes = 0;
+  };
   struct Watched {
     const std::byte* data;
     Index bytes;
@@ -99,17 +107,18 @@ class ShadowMemory {
     throw Error("shadow.bounds", text_of("a tensor lies in no watched arena (", bytes, " bytes)"));
   }
   bool lies_at(const TensorName& name, const void* data, Index bytes) {
-    const auto known = versions_.find(name.key());
+    const auto known = tensors_.find(name.key());
     if (bytes == 0) return true;
-    if (known == versions_.end()) return false;
+    if (known == tensors_.end()) return false;
     bool same = true;
-    for_each_cell(data, bytes, [&](std::uint32_t& cell) { same &= cell == known->second; });
+    for_each_cell(data, bytes, [&](std::uint32_t& cell) { same &= cell == known->second.version; });
     return same;
   }
 
   std::vector<Watched> watched_;
-  std::unordered_map<std::uint64_t, std::uint32_t> versions_;
-  std::uint32_t last_version_ = 0;
+  std::unordered_map<std::uint64_t, Tensor> tensors_;
+  std::uint32_t last_version_ = padding;
+  static constexpr std::uint32_t padding = 1;
 };
 
 }  // namespace weft

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/layout/call.hpp"
+#include "weft/plan/boundaries.hpp"
 #include "weft/run/arenas.hpp"
 
 namespace weft {
@@ -35,23 +36,14 @@ class TensorPlaces {
  public:
   // stage: of the pipeline; tensors of this stage's chunks only have a place.
   TensorPlaces(const PlanData& plan, int stage, Arenas& arenas) : plan_(plan), stage_(stage), arenas_(arenas) {
+    const std::vector<GradientSide> sides = gradient_sides(plan);
     for (std::size_t u = 0; u < plan.units.size(); ++u) {
       const UnitData& data = plan.units[u];
       const ChunkData& chunk = plan.chunks[std::size_t(data.chunk)];
       const bool starts = Index(u) == chunk.first_unit;
       units_.push_back({data.frame, data.repetition, starts ? 0 : units_.back().slot_offset + slot_bytes_of(u - 1),
-                        starts ? 0 : units_.back().weight_slot_offset + weight_slot_bytes_of(u - 1), false, Index(u),
+                        starts ? 0 : units_.back().weight_slot_offset + weight_slot_bytes_of(u - 1), sides[u].side, sides[u].anchor,
                         Index(u) + 1 == chunk.end_unit, starts});
-    }
-    // In which of the two boundary buffers the gradient of a unit's output lies, from the last unit to the first.
-    bool side = !plan.activations.frames.back().output_kept && (units_.size() - 1) % 2 == 1;  // over the prediction where that is not kept
-    for (std::size_t u = units_.size(); u-- > 0;) {
-      Unit& unit = units_[u];
-      unit.gradient_side = side;
-      // A unit whose input's gradient is its output's memory hands on where that lies.
-      if (!unit.ends_chunk && !memory_of(Index(u)).output_gradient_kept && !memory_of(Index(u) + 1).flips)
-        unit.gradient_anchor = units_[u + 1].gradient_anchor;
-      side ^= plan.activations.frames[std::size_t(unit.frame)].flips;
     }
   }
 
@@ -115,7 +107,7 @@ class TensorPlaces {
     return arenas_.activations.data() + chunk.first_weight_slot_byte + micro.weight_slot * chunk.weight_slot_bytes +
            units_[std::size_t(u)].weight_slot_offset;
   }
-  std::byte* boundary(bool side) const { return arenas_.boundaries.data() + (side ? plan_.activations.boundary_bytes : 0); }
+  std::byte* boundary(bool side) const { return arenas_.boundaries.data() + (side ? plan_.stages[std::size_t(stage_)].boundary_bytes[0] : 0); }
 
   Real* at(Index u, Place place, const MicroBatch& micro, Real* output_side, Real* input_side) const {
     switch (place.storage) {

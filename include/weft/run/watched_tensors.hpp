@@ -23,7 +23,11 @@ class WatchedTensors : public TensorPlaces<Real> {
 
   // ── what the engine does itself: inputs, messages, the loss ──
   void wrote_input(const MicroBatch& micro) const {
-    if (this->has_input()) see_write(TensorKind::value, 0, 0, micro);
+    if (!is_watched(micro)) return;
+    const Index rows = micro.leading.rows();
+    const auto bytes = [&](Features features) { return rows * features.elems() * (features.element == Element::token ? 4 : Index(sizeof(Real))); };
+    shadow_->write({TensorKind::value, 0, 0, micro.number}, this->input(micro.input_slot), bytes(plan_.graph.input));
+    shadow_->write(targets_name(micro), this->targets(micro.input_slot), bytes(plan_.training.target));
   }
   void wrote_chunk_input(const MicroBatch& micro) const { see_write(TensorKind::value, chunk_of(micro).first_unit, 0, micro); }
   void wrote_chunk_gradient(const MicroBatch& micro) const { see_output(micro, TensorKind::gradient, true, ""); }
@@ -31,7 +35,13 @@ class WatchedTensors : public TensorPlaces<Real> {
   void reads_chunk_input_gradient(const MicroBatch& micro) const {
     see_read(TensorKind::gradient, chunk_of(micro).first_unit, 0, micro, "a message");
   }
-  void reads_prediction(const MicroBatch& micro) const { see_output(micro, TensorKind::value, false, "the loss"); }
+  void loss_reads(const MicroBatch& micro) const {
+    if (!is_watched(micro)) return;
+    see_output(micro, TensorKind::value, false, "the loss");
+    const Features target = plan_.training.target;
+    shadow_->read(targets_name(micro), this->targets(micro.input_slot),
+                  micro.leading.rows() * target.elems() * (target.element == Element::token ? 4 : Index(sizeof(Real))), "the loss");
+  }
 
  protected:
   bool is_watched(const MicroBatch& micro) const { return shadow_ != nullptr && micro.training; }
@@ -41,6 +51,7 @@ class WatchedTensors : public TensorPlaces<Real> {
     const OpSite& op = op_of(u, i);
     see_read(TensorKind::value, u, op.input, micro, "forward");
     if (op.second >= 0) see_read(TensorKind::value, u, op.second, micro, "forward");
+    if (op.kind == OpKind::scatter_rows) uses(TensorKind::value, u, op.input, micro);
   }
   void after_forward(Index u, int i, const MicroBatch& micro) const {
     if (!is_watched(micro)) return;
@@ -58,6 +69,8 @@ class WatchedTensors : public TensorPlaces<Real> {
     if (!is_watched(micro)) return;
     const OpSite& op = op_of(u, i);
     see_read(TensorKind::gradient, u, op.output, micro, "backward");
+    if (op.kind == OpKind::gather_rows || op.kind == OpKind::scatter_rows || op.kind == OpKind::slice_rows)
+      uses(TensorKind::gradient, u, op.output, micro);
     if (op.kind != OpKind::leaf) return;
     const LayerFacts& facts = plan_.graph.leaves[std::size_t(op.leaf)].facts;
     if (facts.needs_input) see_read(TensorKind::value, u, op.input, micro, "backward");
@@ -74,12 +87,17 @@ class WatchedTensors : public TensorPlaces<Real> {
       added(u, op.input, micro, memory_of(u).first_input[n]);
     else
       received(u, op.input, op.output, micro, memory_of(u).first_input[n]);
+    if (op.kind == OpKind::scatter_rows || op.kind == OpKind::slice_rows) uses(TensorKind::gradient, u, op.input, micro);
+    if (const Place part = memory_of(u).gradient_parts[n]; part.storage != Storage::none)
+      uses_bytes(at(u, part, micro, nullptr, nullptr), u, op.input, micro,
+                 op.kind == OpKind::scatter_rows || op.kind == OpKind::slice_rows);
     if (shadow_->after_op) shadow_->after_op(*shadow_, u, i, true, micro.number);
   }
 
  private:
   const OpSite& op_of(Index u, int i) const { return plan_.graph.ops[std::size_t(frame_of(u).first_op + i)]; }
 
+  static TensorName targets_name(const MicroBatch& micro) { return {TensorKind::value, 0, -1, micro.number}; }
   // The output of a unit is the input of the next one in the chunk: one tensor.
   TensorName name_of(TensorKind kind, Index u, int tensor, const MicroBatch& micro) const {
     const bool before = tensor == 0 && !units_[std::size_t(u)].starts_chunk;
@@ -104,6 +122,14 @@ class WatchedTensors : public TensorPlaces<Real> {
     const Index bytes = bytes_of_rows(u, tensor, rows < 0 ? rows_of(u, tensor, micro) : rows);
     if (data && partly) shadow_->touch(name_of(kind, u, tensor, micro), data, bytes);
     if (data && !partly) shadow_->write(name_of(kind, u, tensor, micro), data, bytes);
+  }
+  // With the padding of equal slices.
+  void uses(TensorKind kind, Index u, int tensor, const MicroBatch& micro) const {
+    uses_bytes(data_of(kind, u, tensor, micro), u, tensor, micro, true);
+  }
+  void uses_bytes(const Real* data, Index u, int tensor, const MicroBatch& micro, bool padded) const {
+    const Index slice = slice_rows(micro), all = padded ? slice * plan_.graph.tensor_ranks : micro.leading.rows();
+    if (data) shadow_->use(data, bytes_of_rows(u, tensor, this->rows_divided(u, tensor) ? slice : all));
   }
   void see_output(const MicroBatch& micro, TensorKind kind, bool writes, const char* what) const {
     const Index u = chunk_of(micro).end_unit - 1;
