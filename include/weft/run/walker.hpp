@@ -309,9 +309,13 @@ class Walker : public WatchedTensors<Real> {
     if constexpr (CanStartAllReduce<Comm, Real>) {
       const FrameSite& frame = frame_of(u);
       const OpSite &op = plan_.graph.ops[std::size_t(frame.first_op + i)], &entering = plan_.graph.ops[std::size_t(frame.first_op + i - 1)];
+      before_backward(u, i, micro);
       part_ = Part::input;
       backward_op(u, i, micro, -1);
       part_ = Part::all;
+      after_backward(u, i, micro);
+      before_backward(u, i - 1, micro);
+      before_backward(u, i, micro);  // its weight part reads the same again
       Real* part = enter_part(u, i - 1, micro);
       const Index rows = micro.leading.rows(), width = elems(u, entering.input);
       auto request = tensor_->start_all_reduce(part, rows * width, Reduction::sum);
@@ -321,6 +325,7 @@ class Walker : public WatchedTensors<Real> {
       tensor_->wait(request);
       Real* dx = gradient(u, entering.input, micro);
       if (dx && part != dx) KernelSet::add_columns(rows, static_cast<const Real*>(part), width, dx, width, width);
+      after_backward(u, i - 1, micro);
     }
   }
   static void copy(Index rows, const Real* from, Real* to, Index width) {
