@@ -13,25 +13,24 @@ class GroupRoutes {
  public:
   constexpr GroupRoutes(const PlanData& plan, const Cluster& cluster) : strategy_(plan.strategy), cluster_(cluster) {
     const Index data = strategy_.data(), stages = strategy_.stages(), tensor = strategy_.tensor(), shards = strategy_.shards();
-    const auto all = [&](Index d, Index s, Index t, auto&& visit) {
-      for (Index i = 0; i < d; ++i)
-        for (Index j = 0; j < s; ++j)
-          for (Index k = 0; k < t; ++k) visit(RankPlace{i, j, k});
-    };
     at(GroupKind::world) = route(strategy_.ranks, divide_up(strategy_.ranks, cluster.devices_per_node));
-    all(1, stages, tensor, [&](RankPlace p) { widen(GroupKind::data, data, [&](Index i) { return RankPlace{i, p.stage, p.tensor}; }); });
-    all(data, stages, 1, [&](RankPlace p) { widen(GroupKind::tensor, tensor, [&](Index i) { return RankPlace{p.data, p.stage, i}; }); });
-    all(data, 1, tensor, [&](RankPlace p) { widen(GroupKind::pipe, stages, [&](Index i) { return RankPlace{p.data, i, p.tensor}; }); });
-    all(data / shards, stages, tensor, [&](RankPlace p) {
-      widen(GroupKind::shard, shards, [&](Index i) { return RankPlace{p.data * shards + i, p.stage, p.tensor}; });
-    });
-    all(shards, stages, tensor, [&](RankPlace p) {
-      widen(GroupKind::replica, data / shards, [&](Index i) { return RankPlace{i * shards + p.data, p.stage, p.tensor}; });
-    });
+    for (Index s = 0; s < stages; ++s)
+      for (Index t = 0; t < tensor; ++t) {
+        widen(GroupKind::data, data, {0, s, t}, {1, 0, 0});
+        for (Index d = 0; d < data; d += shards) widen(GroupKind::shard, shards, {d, s, t}, {1, 0, 0});
+        for (Index d = 0; d < shards; ++d) widen(GroupKind::replica, data / shards, {d, s, t}, {shards, 0, 0});
+      }
+    for (Index d = 0; d < data; ++d) {
+      for (Index s = 0; s < stages; ++s) widen(GroupKind::tensor, tensor, {d, s, 0}, {0, 0, 1});
+      for (Index t = 0; t < tensor; ++t) {
+        widen(GroupKind::pipe, stages, {d, 0, t}, {0, 1, 0});
+        for (const TieData& tie : plan.ties)
+          for (std::size_t i = 1; i < tie.stages.size(); ++i)
+            widen(GroupKind::tie, 2, {d, tie.stages[i - 1], t}, {0, tie.stages[i] - tie.stages[i - 1], 0});
+      }
+    }
     for (const TieData& tie : plan.ties)
-      all(data, 1, tensor, [&](RankPlace p) {
-        widen(GroupKind::tie, Index(tie.stages.size()), [&](Index i) { return RankPlace{p.data, tie.stages[std::size_t(i)], p.tensor}; });
-      });
+      if (Index(tie.stages.size()) > at(GroupKind::tie).ranks) at(GroupKind::tie).ranks = Index(tie.stages.size());
   }
 
   constexpr const Route& operator[](GroupKind kind) const { return routes_[std::size_t(kind)]; }
@@ -54,11 +53,14 @@ class GroupRoutes {
   constexpr Index node(RankPlace place) const { return strategy_.rank(place) / cluster_.devices_per_node; }
   constexpr Route route(Index ranks, Index nodes) const { return {ranks, nodes, nodes > 1 ? cluster_.between : cluster_.inside}; }
   constexpr Route& at(GroupKind kind) { return routes_[std::size_t(kind)]; }
-  // The group that lies on the most nodes counts: all groups of a kind work at the same time, and wait for each other sooner or later.
-  template <class Member>
-  constexpr void widen(GroupKind kind, Index ranks, Member&& member) {
-    Index nodes = 1;
-    for (Index i = 1; i < ranks; ++i) nodes += node(member(i)) != node(member(i - 1));
+  // A group of a kind: first, first + step, … The one that lies on the most nodes counts: all groups of a kind work at the same time, and
+  // wait for each other sooner or later.
+  constexpr void widen(GroupKind kind, Index ranks, const RankPlace& first, const RankPlace& step) {
+    Index nodes = 1, before = node(first);
+    for (Index i = 1; i < ranks; ++i) {
+      const Index now = node({first.data + i * step.data, first.stage + i * step.stage, first.tensor + i * step.tensor});
+      nodes += now != before, before = now;
+    }
     if (ranks > at(kind).ranks || nodes > at(kind).nodes) at(kind) = route(ranks, nodes);
   }
 
