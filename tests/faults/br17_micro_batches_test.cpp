@@ -43,6 +43,22 @@ TEST_CASE("br17_zero_bubble_h1_takes_any_number_of_micro_batches") { works_for_e
 TEST_CASE("br17_zero_bubble_h2_takes_any_number_of_micro_batches") { works_for_every_count<schedule::ZeroBubbleH2>(); }
 TEST_CASE("br17_zero_bubble_v_takes_any_number_of_micro_batches") { works_for_every_count<schedule::ZeroBubbleV>(); }
 
+// Where a chunk ends with a layer whose weight part needs the gradient that the next chunk sends.
+TEST_CASE("br17_zero_bubble_keeps_the_gradients_that_were_received") {
+  using Plain = Sequential<Linear<5, 8>, Repeat<8, Residual<Linear<8, 8>>>, Linear<8, 3>>;
+  for (const Index micros : counts) {
+    const Batch batch{.global = micros, .micro = 1, .sequence = 2};
+    const std::vector<Index> lengths(std::size_t(micros), 2);
+    const GradientsOf one = gradients_of<Plain>(plan_at_start<Plain, DeepRecipe>(mesh(DataParallel{}), batch), lengths);
+    compare_gradients(
+        gradients_of<Plain>(plan_at_start<Plain, DeepRecipe>(mesh(Pipeline<schedule::ZeroBubbleH2>{.stages = 4}), batch), lengths), one,
+        1e-10, "H2");
+    compare_gradients(
+        gradients_of<Plain>(plan_at_start<Plain, DeepRecipe>(mesh(Pipeline<schedule::ZeroBubbleV>{.stages = 4}), batch), lengths), one,
+        1e-10, "V");
+  }
+}
+
 TEST_CASE("br17_a_schedule_that_needs_a_multiple_refuses_with_both_numbers") {
   for (const Index micros : counts) {
     const auto plan = [&] {

@@ -17,6 +17,7 @@ enum class Storage : char { none, slot, weight_slot, live, workspace, boundary, 
 struct Place {
   Storage storage = Storage::none;
   Index offset = 0;  // bytes
+  bool operator==(const Place&) const = default;
 };
 
 // Forward ops to run again before the backward op `before`.

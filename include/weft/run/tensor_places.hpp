@@ -148,7 +148,11 @@ class TensorPlaces {
     Real* output_side = output_gradient(u, micro);
     Real* input_side = unit.starts_chunk ? reinterpret_cast<Real*>(boundary(!unit.gradient_side)) : output_gradient(u - 1, micro);
     if (tensor == 0) return unit.starts_chunk && !memory_of(u).flips ? output_side : input_side;
-    return at(u, memory_of(u).gradients[std::size_t(tensor)], micro, output_side, input_side);
+    const FrameMemory& memory = memory_of(u);
+    const Place place = memory.gradients[std::size_t(tensor)];
+    // What came from the next chunk lies where it was received, although the frame has a place of its own for it.
+    if (unit.ends_chunk && memory.output_gradient_kept && place == memory.gradients[std::size_t(frame_of(u).output)]) return output_side;
+    return at(u, place, micro, output_side, input_side);
   }
   Index elems(Index u, int tensor) const { return plan_.graph.tensors[std::size_t(frame_of(u).first_tensor + tensor)].elems(); }
 
