@@ -6,6 +6,7 @@
 #include "weft/optim/rate_schedules.hpp"
 #include "weft/plan/plan.hpp"
 #include "weft/run/engine.hpp"
+#include "weft/run/largest_class.hpp"
 #include "weft/run/progress.hpp"
 
 namespace weft {
@@ -97,7 +98,6 @@ class Trainer {
   template <class L>
   double accuracy(L&& loader) {
     double sums[2] = {0, 0};
-    const Index classes = plan().graph.output.elems();
     for_each_micro_batch(loader, [&](auto&& fill) {
       Index rows = 0;
       const std::int32_t* targets = nullptr;
@@ -105,12 +105,10 @@ class Trainer {
         fill(micro);
         rows = micro.leading.rows(), targets = micro.integer_targets();
       });
-      if (!output || engine_.place().tensor != 0) return;
-      for (Index r = 0; r < rows; ++r) {
-        const Real* row = output + r * classes;
-        sums[0] += std::max_element(row, row + classes) - row == targets[r];
-      }
-      sums[1] += double(rows);
+      if (!output) return;
+      double right = 0;
+      for_each_largest_class(engine_, output, rows, [&](Index r, Index found) { right += found == targets[r]; });
+      if (engine_.place().tensor == 0) sums[0] += right, sums[1] += double(rows);
     });
     add_up(sums, 2);
     return sums[1] > 0 ? sums[0] / sums[1] : 0;
