@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string>
+
 #include <weft/plan.hpp>
-#include <weft/report/simulate.hpp>
+#include <weft/report/describe_simulation.hpp>
 
 #include <doctest/doctest.h>
 
@@ -65,11 +67,18 @@ TEST_CASE("simulate_bubbles_are_the_formulas_where_times_are_uniform") {
 TEST_CASE("simulate_parts_add_up_to_the_step") {
   const auto check = [](const Simulation& s) {
     CHECK(s.compute_seconds + s.bubble_seconds + s.optimizer_seconds + s.exposed() == doctest::Approx(s.step_seconds).epsilon(1e-9));
-    CHECK((s.compute_seconds > 0 && s.bubble_seconds >= 0 && s.optimizer_seconds > 0 && s.memory_bytes > 0));
+    CHECK(s.compute_seconds > 0);
+    CHECK(s.bubble_seconds >= 0);
+    CHECK(s.optimizer_seconds > 0);
+    CHECK(s.memory_bytes > 0);
     for (double each : s.exposed_seconds) CHECK(each >= 0);
     CHECK(s.tokens_per_second() * s.step_seconds == doctest::Approx(64.0 * 256));
   };
   check(simulated(mesh()));
+  using Images =
+      Sequential<Input<3, 16, 16>, Conv2d<3, 32>, BatchNorm2d<32>, Relu, Flatten, Linear<32 * 14 * 14, 10>>;  // joins micro-batches
+  const Batch images{.global = 64 * 256, .micro = 256};
+  check(simulate(plan_at_start<Images>(mesh(DataParallel{.ranks = 16}), images), clusters::a100_selene));
   for (const Shard shard : {Shard::none, Shard::optimizer, Shard::gradients, Shard::parameters}) {
     const DataParallel data{.ranks = 4, .shard = shard};
     check(simulated(mesh(data)));
@@ -173,4 +182,40 @@ TEST_CASE("simulate_takes_memory_from_the_plan") {
   CHECK(simulation.fullest_stage == 0);
   CHECK(simulation.heaviest_stage == 3);  // the head
   CHECK(simulation.stages.size() == 4);
+}
+
+TEST_CASE("simulate_refuses_what_makes_no_sense") {
+  const auto error = [](const PlanData& plan, const Cluster& cluster) -> std::string {
+    try {
+      simulate(plan, cluster);
+    } catch (const Error& caught) { return caught.id(); }
+    return "";
+  };
+  const PlanData plan = plan_at_start<Small>(mesh(DataParallel{.ranks = 2}), small_batch);
+  CHECK(error(plan, clusters::a100_selene) == "");
+  CHECK(error(plan, Cluster{}) == "cluster.numbers");
+  Cluster no_single = clusters::a100_selene;
+  no_single.flops_f32 = 0;
+  CHECK(error(plan, no_single) == "cluster.numbers");
+  CHECK_NOTHROW(simulate(plan, no_single, conventions::mixed_precision));
+  CHECK(error(plan_data<Small>(lower_strategy(mesh(DataParallel{.ranks = 3})), small_batch), clusters::a100_selene) == "batch.divides");
+}
+
+// A plan of what the compiler has proved has no actions; its schedule is asked again.
+TEST_CASE("simulate_takes_plans_of_the_compiler") {
+  using Static = Plan<Small, mesh(DataParallel{.ranks = 2}, Pipeline<schedule::Interleaved>{.stages = 2, .chunks = 2}), small_batch>;
+  const Simulation proved = simulate(Static::facts(), clusters::a100_selene, conventions::megatron);
+  const Simulation whole = simulate(Static::data(), clusters::a100_selene, conventions::megatron);
+  CHECK(proved.step_seconds == whole.step_seconds);
+  CHECK(proved.memory_bytes == whole.memory_bytes);
+}
+
+TEST_CASE("simulation_as_text_has_time_volume_and_memory") {
+  const PlanData plan =
+      plan_at_start<Small>(mesh(DataParallel{.ranks = 2}, Pipeline<>{.stages = 2}, TensorParallel{.ranks = 8}), small_batch);
+  const auto& convention = conventions::megatron;
+  const std::string text = describe(simulate(plan, clusters::a100_selene, convention), plan, clusters::a100_selene, convention);
+  for (const char* part :
+       {"32 ranks = 2 data x 2 pipe x 8 tensor", "tokens/s", "bubble", "waiting for tensor", "groups of 8 on 1 node", "activations"})
+    CHECK_MESSAGE(text.find(part) != std::string::npos, part);
 }

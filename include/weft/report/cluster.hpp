@@ -32,6 +32,10 @@ struct Cluster {
   KernelFacts kernels{};
   Link inside{}, between{};  // nodes
 
+  constexpr bool is_complete(ElementType type) const {
+    return devices_per_node > 0 && memory_bytes_per_second > 0 && flops(type) > 0 && inside.bytes_per_second > 0 &&
+           between.bytes_per_second > 0;
+  }
   constexpr double flops(ElementType type) const {
     return type == ElementType::f64 ? flops_f64 : type == ElementType::f32 ? flops_f32 : flops_f16;
   }
@@ -118,12 +122,12 @@ inline constexpr Cluster a100_selene{.name = "A100 80GB, 8 a node, HDR",
                                      .flops_f64 = 19.5e12,
                                      .flops_f32 = 19.5e12,
                                      .flops_f16 = 312e12,
-                                     .kernels = {.product_fraction = 0.675,
+                                     .kernels = {.product_fraction = 0.665,
                                                  .memory_fraction = 0.85,
                                                  .attention_fraction = 0.5,
                                                  .launch_seconds = 5e-6,
                                                  .tile = 128,
-                                                 .tile_start_k = 128,
+                                                 .tile_start_k = 112,
                                                  .units = 108,
                                                  .collective_fraction = 0.15},
                                      .inside = {210e9, 5e-6},

@@ -3,6 +3,7 @@
 // action by action. The cost grows with stages x actions, not with ranks: thousands of ranks take milliseconds.
 #pragma once
 
+#include "weft/plan/refuse.hpp"
 #include "weft/report/chunk_time.hpp"
 #include "weft/report/convention_memory.hpp"
 #include "weft/schedule/timeline.hpp"
@@ -51,10 +52,11 @@ constexpr double leaf_flops(const PlanData& plan, const LeafSite& leaf, const Co
   return ranks * (forwards * forward + backwards * backward);
 }
 
+// Errors: weft[cluster.numbers]; and of a plan that was refused, what it was refused for.
 class Simulator {
  public:
   constexpr Simulator(const PlanData& plan, const Cluster& cluster, const Convention& convention)
-      : plan_(plan), cluster_(cluster), convention_(convention), routes_(plan, cluster) {}
+      : plan_(checked(plan, cluster, convention)), cluster_(cluster), convention_(convention), routes_(plan_, cluster) {}
 
   constexpr Simulation run() {
     out_.ranks = plan_.strategy.ranks;
@@ -70,6 +72,12 @@ class Simulator {
   }
 
  private:
+  static constexpr const PlanData& checked(const PlanData& plan, const Cluster& cluster, const Convention& convention) {
+    if (plan.fault.rule != PlanRule::none) require_valid(plan);
+    if (!cluster.is_complete(convention.product_type))
+      throw Error("cluster.numbers", "a cluster has memory, links and, for the element type of products, flops above 0; fill them in");
+    return plan;
+  }
   constexpr int num_stages() const { return int(plan_.stages.size()); }
 
   constexpr void count_flops() {
@@ -130,7 +138,7 @@ class Simulator {
             last_end_[std::size_t(action.action.chunk)] = action.end;
       }
     }
-    out_.bubble_seconds = without_messages - heaviest.busy;
+    out_.bubble_seconds = without_messages > heaviest.busy ? without_messages - heaviest.busy : 0;  // sums in another order
     out_.exposed_seconds[int(GroupKind::pipe)] = makespan - without_messages;
     for (int c : plan_.stages[std::size_t(out_.heaviest_stage)].chunks) {
       const ChunkSeconds& chunk = chunks_[std::size_t(c)];
@@ -224,7 +232,7 @@ constexpr void place_memory(Simulation& out, BytesOfStage&& bytes_of_stage) {
   }
 }
 
-// Requires: a plan without a fault. As another program would run it; memory is what such programs count.
+// As another program would run it; memory is what such programs count.
 constexpr Simulation simulate(const PlanData& plan, const Cluster& cluster, const Convention& convention) {
   Simulation out = Simulator(plan, cluster, convention).run();
   if (!plan.streams()) {
