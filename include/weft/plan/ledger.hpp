@@ -22,6 +22,7 @@ constexpr const char* name_of(LedgerPhase phase) {
     case LedgerPhase::join_backward: return "join, backward";
     case LedgerPhase::control: return "control";
     case LedgerPhase::publish: return "publish";
+    case LedgerPhase::synchronise: return "synchronise";
   }
   return "unknown";
 }
@@ -71,11 +72,13 @@ constexpr Operation communication_of(OpKind kind, bool backward) {
   }
 }
 
+// updates: so far, that of the step among them. Only policies of synchronisation look at it; at 0 they say all that they ever say together
+// if, as usual, they go by its multiples.
 template <class Visit>
 class LedgerWalk {
  public:
-  constexpr LedgerWalk(const PlanData& plan, int stage, Visit& visit)
-      : plan_(plan), strategy_(plan.strategy), number_(stage), stage_(plan.stages[std::size_t(stage)]), visit_(visit) {}
+  constexpr LedgerWalk(const PlanData& plan, int stage, Visit& visit, Index updates)
+      : plan_(plan), strategy_(plan.strategy), number_(stage), stage_(plan.stages[std::size_t(stage)]), visit_(visit), updates_(updates) {}
 
   constexpr void step() {
     if (!plan_.joins.empty()) {  // all micro-batches through a segment, then the next
@@ -184,6 +187,7 @@ class LedgerWalk {
     return {.operation = Operation::all_reduce, .type = type, .reduction = Reduction::sum, .count = count, .tag = tag};
   }
   constexpr bool has_data() const { return strategy_.data() > 1; }
+  constexpr bool sums_gradients() const { return has_data() && !strategy_.updates_alone(); }
 
   constexpr void message(Operation operation, int tensor_of, const Action& action, bool gradient, int other) {
     put(LedgerPhase::message, action.chunk,
@@ -243,7 +247,7 @@ class LedgerWalk {
     const Shard sharding = strategy_.sharding();
     std::size_t next = 0;
     const auto buckets_from = [&](Index first_complete) {
-      for (; has_data() && next < stage_.buckets.size() && stage_.buckets[next].first >= first_complete; ++next)
+      for (; sums_gradients() && next < stage_.buckets.size() && stage_.buckets[next].first >= first_complete; ++next)
         put(LedgerPhase::bucket, Index(next), all_reduce(plan_.training.type, stage_.buckets[next].elems, Index(next)), GroupKind::data);
     };
     for (std::size_t j = plan_.joins.size(); j-- > 0;) {
@@ -260,7 +264,7 @@ class LedgerWalk {
       for (Index u = plan_.chunks[std::size_t(c)].first_unit; u < plan_.chunks[std::size_t(c)].end_unit; ++u)
         if (!strategy_.shards_gradients() || plan_.is_shared(u)) each_summed(u);
     if (sharding == Shard::none) {
-      for (; has_data() && next < stage_.buckets.size(); ++next)
+      for (; sums_gradients() && next < stage_.buckets.size(); ++next)
         put(LedgerPhase::bucket, Index(next), all_reduce(plan_.training.type, stage_.buckets[next].elems, Index(next)), GroupKind::data);
     } else {
       for_each_block([&](Index u, Index elems, bool resident) {
@@ -284,6 +288,15 @@ class LedgerWalk {
       for_each_block([&](Index u, Index elems, bool resident) {
         if (resident) sharded(LedgerPhase::publish, u, elems);
       });
+    if (!has_data()) return;
+    const SyncStep said = strategy_.sync.step(updates_);
+    for (const SyncEntry& entry : said.entries()) {
+      const Index calls = entry.what == Shared::parameters ? 1 : plan_.training.optimizer_states;
+      for (Index i = 0; i < calls; ++i)
+        put(LedgerPhase::synchronise, i,
+            {.operation = Operation::all_reduce, .type = plan_.training.type, .reduction = entry.reduction, .count = stage_.parameter_elems},
+            GroupKind::data);
+    }
   }
 
  private:
@@ -292,12 +305,13 @@ class LedgerWalk {
   int number_;
   const StageData& stage_;
   Visit& visit_;
+  Index updates_;
 };
 
 // Calls visit(entry) for every call of a rank of a stage, in order.
 template <class Visit>
-constexpr void for_each_call(const PlanData& plan, int stage, Visit&& visit) {
-  LedgerWalk<std::remove_reference_t<Visit>>(plan, stage, visit).step();
+constexpr void for_each_call(const PlanData& plan, int stage, Visit&& visit, Index updates = 0) {
+  LedgerWalk<std::remove_reference_t<Visit>>(plan, stage, visit, updates).step();
 }
 
 constexpr std::vector<LedgerEntry> ledger_of(const PlanData& plan, int stage = 0) {
@@ -327,10 +341,10 @@ constexpr void add_entry(LedgerTotals& totals, const LedgerEntry& entry, Index c
 // Calls visit(entry, count) for the calls of a rank of a stage, in no order: calls that differ in the micro-batch only, once for all. Works
 // without actions too (a plan of proved facts).
 template <class Visit>
-constexpr void for_each_kind_of_call(const PlanData& plan, int stage, Visit&& visit) {
+constexpr void for_each_kind_of_call(const PlanData& plan, int stage, Visit&& visit, Index updates = 0) {
   Index count = 1;
   const auto counted = [&](const LedgerEntry& entry) { visit(entry, count); };
-  LedgerWalk<const decltype(counted)> walk(plan, stage, counted);
+  LedgerWalk<const decltype(counted)> walk(plan, stage, counted, updates);
   if (!plan.streams()) return walk.step();
   const auto actions = [&](ActionKind kind, int chunk, Index number) {
     count = number;
@@ -355,6 +369,14 @@ constexpr LedgerTotals totals(const PlanData& plan, int stage = 0) {
   LedgerTotals out;
   if (plan.stages.empty()) return out;
   for_each_kind_of_call(plan, stage, [&](const LedgerEntry& entry, Index count) { add_entry(out, entry, count); });
+  return out;
+}
+// Of the step that makes an update of this number (from 1 on): policies of synchronisation may say something in some steps only.
+constexpr LedgerTotals totals_at(const PlanData& plan, int stage, Index update) {
+  LedgerTotals out;
+  if (plan.stages.empty()) return out;
+  for_each_kind_of_call(
+      plan, stage, [&](const LedgerEntry& entry, Index count) { add_entry(out, entry, count); }, update);
   return out;
 }
 constexpr LedgerTotals totals(const PlanData& plan, int stage, GroupKind group) {

@@ -31,6 +31,7 @@ constexpr PlanFault find_fault(const GraphData& graph, const StrategyData& strat
     if (strategy.axes[i].extent < 1) return {.rule = PlanRule::ranks_positive, .found = strategy.axes[i].extent};
   if (strategy.shard_ranks < 0 || strategy.data() % strategy.shards() != 0)
     return {.rule = PlanRule::shard_divides, .found = strategy.shard_ranks, .wanted = strategy.data()};
+  if (strategy.sync.every < 1) return {.rule = PlanRule::sync_every, .found = strategy.sync.every};
   if (strategy.bucket_bytes < 1) return {.rule = PlanRule::bucket_positive, .found = strategy.bucket_bytes};
   if (batch.global < 1 || batch.micro < 1 || batch.sequence < 1)
     return {.rule = PlanRule::batch_positive, .found = batch.global, .wanted = batch.micro, .other = batch.sequence};
@@ -43,6 +44,7 @@ constexpr PlanFault find_fault(const GraphData& graph, const StrategyData& strat
     return {.rule = PlanRule::stages_fixed, .found = strategy.chunk_starts.size(), .wanted = num_chunks, .other = graph.num_units};
   if (graph.joins() && strategy.stages() > 1) return {.rule = PlanRule::pipeline_joins, .found = strategy.stages()};
   if (graph.joins() && strategy.recompute != Recompute::none) return {.rule = PlanRule::recompute_joins};
+  if (graph.joins() && strategy.updates_alone()) return {.rule = PlanRule::sync_joins, .found = strategy.data()};
   if (graph.joins() && strategy.shards_gradients()) return {.rule = PlanRule::shard_joins, .found = strategy.shards()};
   if (graph.longest_sequence > 0 && batch.sequence > graph.longest_sequence)
     return {.rule = PlanRule::sequence_fits, .found = batch.sequence, .wanted = graph.longest_sequence};
@@ -228,6 +230,7 @@ constexpr PlanData make_plan_as_said(GraphData graph, const StrategyData& strate
   plan.control_elems = control_fields;
   for (const LeafSite& leaf : graph.leaves)
     if (leaf.facts.reports_touched) plan.control_elems += leaf.facts.parameters.size() * graph.frames[std::size_t(leaf.frame)].count;
+  if (strategy.updates_alone()) plan.control_elems += 2 * strategy.data();  // count and square sum of each replica
   while (plan.nominal < double(batch.global) * double(batch.sequence) * double(training.counts_per_row)) plan.nominal *= 2;
   plan.joins = find_joins(graph);
   plan.watermarks = gradient_watermarks(graph);
@@ -277,6 +280,7 @@ constexpr std::uint64_t fingerprint(const PlanData& plan) {
   print.add(Index(plan.strategy.sharding())).add(plan.strategy.shards()).add(Index(plan.strategy.recompute));
   print.add(plan.strategy.schedule_name).add(plan.strategy.schedule_version).add(Index(plan.strategy.table_print)).add(plan.micros);
   for (const ChunkData& chunk : plan.chunks) print.add(chunk.stage).add(chunk.first_unit).add(chunk.end_unit).add(chunk.depth);
+  print.add(plan.strategy.sync.name).add(plan.strategy.sync.version).add(plan.strategy.sync.every);
   print.add(plan.batch.global).add(plan.batch.micro).add(plan.batch.sequence);
   print.add(Index(plan.training.type)).add(plan.training.optimizer_states).add(plan.training.loss_name);
   for (const LeafSite& leaf : plan.graph.leaves) {

@@ -42,6 +42,16 @@ constexpr void lower_table(const Axis& axis, StrategyData& out) {
   }
 }
 
+// Replicas bring their policy.
+template <class Axis>
+constexpr void lower_policy(const Axis& axis, StrategyData& out) {
+  using Policy = typename Axis::Policy;
+  static_assert(SyncPolicy<Policy>, "weft[sync.policy]: Replicas takes a policy with name, version, sums_gradients and synchronise(SyncStep&); "
+                                    "see strategy/synchronisation.hpp");
+  if constexpr (SyncPolicy<Policy>)
+    out.sync = {Policy::name, Policy::version, Policy::sums_gradients, axis.every, &Policy::synchronise};
+}
+
 // The strategy, lowered: every axis contributes what it knows.
 template <class Strategy>
 constexpr StrategyData lower_strategy(const Strategy& strategy) {
@@ -53,6 +63,7 @@ constexpr StrategyData lower_strategy(const Strategy& strategy) {
     if constexpr (requires { axis.bucket_bytes; }) out.bucket_bytes = axis.bucket_bytes;
     if constexpr (requires { axis.recompute; }) out.recompute = axis.recompute, out.fits_recompute = axis.fit;
     if constexpr (requires { axis.sequence; }) out.sequence = axis.sequence;
+    if constexpr (requires { typename Axis::Policy; }) lower_policy(axis, out);
     if constexpr (requires { axis.overlap; }) out.overlap = axis.overlap;
     if constexpr (requires { axis.shard; }) out.shard = axis.shard, out.shard_ranks = axis.shard_ranks;
     if constexpr (requires { typename Axis::Schedule; }) lower_pipeline(axis, out);

@@ -70,7 +70,7 @@ struct JoinSite {
   int frame = 0, op = 0, leaf = 0;
 };
 
-enum class LedgerPhase : char { join_forward, message, gather, scatter, layer_forward, layer_backward, loss, summed, bucket, tie, join_backward, control, publish };
+enum class LedgerPhase : char { join_forward, message, gather, scatter, layer_forward, layer_backward, loss, summed, bucket, tie, join_backward, control, publish, synchronise };
 
 // A call that a rank makes in a step. Where it grows with the rows of `micro`, `call.count` is that at capacity: elems_per_row for every row,
 // or for a slice of the rows (`divided`).
@@ -140,6 +140,8 @@ enum class PlanRule : char {
   bucket_positive,
   shard_divides,
   shard_joins,
+  sync_every,
+  sync_joins,
   stages_fit,
   stages_fixed,
   pipeline_joins,

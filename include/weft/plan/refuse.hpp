@@ -45,6 +45,9 @@ constexpr const char* rule_text(PlanRule rule) {
       return "weft[data.shard_ranks]: shard_ranks divides the data ranks; change DataParallel::ranks or shard_ranks";
     case PlanRule::shard_joins:
       return "weft[batch_norm.shard]: a layer joins micro-batches, which works with Shard::none and Shard::optimizer; change DataParallel::shard";
+    case PlanRule::sync_every: return "weft[sync.every]: a policy's number is at least 1; change Replicas::every";
+    case PlanRule::sync_joins:
+      return "weft[batch_norm.sync]: a layer joins the micro-batches of all replicas, which the policy lets train alone; use DataParallel";
     case PlanRule::stages_fit:
       return "weft[pipeline.stages]: a pipeline needs a unit (a top-level node, or a repetition of a Repeat) for every chunk; use fewer stages or chunks";
     case PlanRule::stages_fixed:
@@ -118,6 +121,8 @@ inline std::string fault_text(const PlanData& plan) {
     case PlanRule::bucket_positive: return text + " (bucket_bytes " + number(fault.found) + ")";
     case PlanRule::shard_divides: return text + " (shard_ranks " + number(fault.found) + ", data ranks " + number(fault.wanted) + ")";
     case PlanRule::shard_joins: return text + " (data ranks " + number(fault.found) + ")";
+    case PlanRule::sync_every: return text + " (every " + number(fault.found) + ")";
+    case PlanRule::sync_joins: return text + " (replicas " + number(fault.found) + ")";
     case PlanRule::stages_fit:
       return text + " (stages " + number(fault.found) + ", chunks a stage " + number(fault.other) + ", units " + number(fault.wanted) + ")";
     case PlanRule::stages_fixed:
@@ -254,6 +259,8 @@ constexpr bool explain() {
   if constexpr (f.rule == bucket_positive) static_assert(acceptable<bytes<f.found>>, "weft[data.bucket_bytes]: a bucket holds at least one byte; change DataParallel::bucket_bytes");
   if constexpr (f.rule == shard_divides) static_assert(acceptable<ranks<f.wanted>, shard_ranks<f.found>>, "weft[data.shard_ranks]: shard_ranks divides the data ranks; change DataParallel::ranks or shard_ranks");
   if constexpr (f.rule == shard_joins) static_assert(acceptable<ranks<f.found>>, "weft[batch_norm.shard]: a layer joins micro-batches, which works with Shard::none and Shard::optimizer; change DataParallel::shard");
+  if constexpr (f.rule == sync_every) static_assert(acceptable<given<f.found>>, "weft[sync.every]: a policy's number is at least 1; change Replicas::every");
+  if constexpr (f.rule == sync_joins) static_assert(acceptable<ranks<f.found>>, "weft[batch_norm.sync]: a layer joins the micro-batches of all replicas, which the policy lets train alone; use DataParallel");
   if constexpr (f.rule == stages_fit) static_assert(acceptable<stages<f.found>, chunks_a_stage<f.other>, units<f.wanted>>, "weft[pipeline.stages]: a pipeline needs a unit (a top-level node, or a repetition of a Repeat) for every chunk; use fewer stages or chunks");
   if constexpr (f.rule == stages_fixed) static_assert(acceptable<chunk_starts_given<f.found>, chunks<f.wanted>, units<f.other>>, "weft[pipeline.chunk_starts]: chunk_starts holds the first unit of every chunk, from 0 on, ascending, within the model; fix the list");
   if constexpr (f.rule == pipeline_joins) static_assert(acceptable<stages<f.found>>, "weft[batch_norm.schedule]: a layer joins all micro-batches of a step, so they cannot follow each other through a pipeline; use one stage");

@@ -9,6 +9,7 @@
 #include "weft/strategy/data_parallel.hpp"
 #include "weft/strategy/pipeline.hpp"
 #include "weft/strategy/recompute.hpp"
+#include "weft/strategy/synchronisation.hpp"
 
 namespace weft {
 
@@ -54,6 +55,22 @@ struct ExecutorFacts {
   Index scratch_bytes = 4 * MiB;
 };
 
+// How replicas stay together, if not by summing gradients in every step.
+struct SyncData {
+  const char* name = "";
+  int version = 0;
+  bool sums_gradients = true;
+  Index every = 1;
+  void (*synchronise)(SyncStep&) = nullptr;
+
+  // What is exchanged in a step; number: updates so far, its own among them.
+  constexpr SyncStep step(Index number) const {
+    SyncStep out(number, every);
+    if (synchronise) synchronise(out);
+    return out;
+  }
+};
+
 // The strategy, lowered. Nothing below plan/ knows another form of it.
 struct StrategyData {
   Index ranks = 1;  // of the world: data · pipe · tensor
@@ -62,6 +79,7 @@ struct StrategyData {
   bool overlap = true;
   Shard shard = Shard::none;
   Index shard_ranks = 0;                                // data ranks that hold one copy of what is sharded; 0: all
+  SyncData sync{};
   bool sequence = false;  // of a tensor axis
   Recompute recompute = Recompute::none;
   bool fits_recompute = false;  // more is made again as far as the budget needs it
@@ -80,6 +98,8 @@ struct StrategyData {
   constexpr Index shards() const { return shard == Shard::none ? 1 : shard_ranks == 0 ? data() : shard_ranks; }
   constexpr Index replicas() const { return data() / shards(); }  // of what is sharded
   constexpr Shard sharding() const { return shards() > 1 ? shard : Shard::none; }
+  // Whether every data rank updates from its own gradients.
+  constexpr bool updates_alone() const { return !sync.sums_gradients && data() > 1; }
   constexpr bool shards_gradients() const { return sharding() >= Shard::gradients; }
   constexpr bool shards_parameters() const { return sharding() == Shard::parameters; }
   constexpr RankPlace place(Index rank) const { return axes.size() == 0 ? RankPlace{.data = rank} : axes.place(rank); }

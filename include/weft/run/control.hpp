@@ -18,6 +18,11 @@ class ControlBlock {
   explicit ControlBlock(double* data) : data_(data) {}
   double& operator[](ControlField field) { return data_[int(field)]; }
   double& touched(Index i) { return data_[control_fields + i]; }
+  // Of replicas that update alone, behind everything else: what `count` and `square_sum` are of each.
+  double& replica_count(const PlanData& plan, Index replica) { return data_[plan.control_elems - 2 * (plan.strategy.data() - replica)]; }
+  double& replica_square_sum(const PlanData& plan, Index replica) {
+    return data_[plan.control_elems - 2 * (plan.strategy.data() - replica) + 1];
+  }
 
  private:
   double* data_;
@@ -27,9 +32,9 @@ class ControlBlock {
 struct StepResult {
   double loss = 0;           // mean over the targets that count, of all ranks; before the update
   double count = 0;          // targets that counted
-  double gradient_norm = 0;  // global, of the mean loss, before clipping
+  double gradient_norm = 0;  // global, of the mean loss, before clipping; of this replica, where replicas update alone
   double rate = 0;           // that was used
-  bool applied = false;      // whether parameters were updated: not without targets, not with a gradient that is not finite
+  bool applied = false;      // whether parameters were updated (of some replica): not without targets, not with a gradient that is not finite
   bool finite = true;
   Index num_done = 0;  // ranks that have run out of data
   bool stop = false;   // some rank asked to stop

@@ -192,6 +192,11 @@ class Engine {
     const double squares = exchange_.square_sum();
     control[ControlField::square_sum] = squares;
     control[ControlField::non_finite] = std::isfinite(squares) ? 0 : 1;
+    const bool updates_alone = plan().strategy.updates_alone();
+    if (updates_alone) {
+      control.replica_count(plan(), place().data) = control[ControlField::count];
+      control.replica_square_sum(plan(), place().data) = squares;
+    }
     control[ControlField::done] = request.done, control[ControlField::stop] = request.stop;
     control[ControlField::idle] = request.idle && place().stage == 0 && place().tensor == 0;
     if (place().tensor == 0) updater_.tell_touched(control);
@@ -204,13 +209,27 @@ class Engine {
     result.finite = control[ControlField::non_finite] == 0;
     result.num_done = Index(control[ControlField::done]), result.stop = control[ControlField::stop] > 0;
     result.rate = request.rate;
-    gradient_scale_ = result.count > 0 ? plan().nominal / result.count : 0;
-    result.gradient_norm = std::sqrt(control[ControlField::square_sum]) * gradient_scale_;
+    const double own_count = updates_alone ? control.replica_count(plan(), place().data) : result.count;
+    const double own_squares = updates_alone ? control.replica_square_sum(plan(), place().data) : control[ControlField::square_sum];
+    gradient_scale_ = own_count > 0 ? plan().nominal / own_count : 0;
+    result.gradient_norm = std::sqrt(own_squares) * gradient_scale_;
     if (result.count > 0) updater_.require_touched(control, options_.unused);
     if (result.count > 0 && result.finite) update(result);
     state_.store.publish();
-    audit(plan(), state_.stage_number(), state_.groups, [&](int m) { return run_.rows(m); });
+    synchronise();
+    audit(plan(), state_.stage_number(), state_.groups, [&](int m) { return run_.rows(m); }, num_updates_);
     return result;
+  }
+
+  // What the policy of the data axis says.
+  void synchronise() {
+    if (!state_.groups.has(GroupKind::data)) return;
+    const SyncStep said = plan().strategy.sync.step(num_updates_);
+    for (const SyncEntry& entry : said.entries()) {
+      const bool values = entry.what == Shared::parameters;
+      for (Index i = 0; i < (values ? 1 : plan().training.optimizer_states); ++i)
+        state_.groups[GroupKind::data].all_reduce(values ? parameters() : optimizer_state(i), state_.stage().parameter_elems, entry.reduction);
+    }
   }
 
   void update(StepResult& result) {
@@ -218,7 +237,7 @@ class Engine {
     step.rate = result.rate;
     step.gradient_scale = gradient_scale_ * (options_.clip_norm > 0 ? clip_factor(result.gradient_norm, options_.clip_norm) : 1);
     step.number = ++num_updates_;
-    updater_.apply(step);
+    if (gradient_scale_ > 0) updater_.apply(step);  // 0: nothing to learn from, for a replica that updates alone
     result.applied = true;
   }
 

@@ -46,7 +46,7 @@ class GradientExchange {
   // Once a step: the rest. Afterwards every rank has the sums of what it updates.
   void finish() {
     if (plan_.strategy.sharding() == Shard::none) {
-      while (has_data_group() && next_bucket_ < state_.stage().buckets.size()) start_bucket();
+      while (sums_over_data() && next_bucket_ < state_.stage().buckets.size()) start_bucket();
       for (auto& request : requests_) state_.groups[GroupKind::data].wait(request);
       requests_.clear();
       sum_rest_over_tensor();
@@ -71,9 +71,11 @@ class GradientExchange {
     if (shards > 1 && state_.place.data / shards != 0) return 0;  // a replica of what others count
     double sum = 0;
     const auto add = [&](Index count, const Real* data) { sum += State::Kernels::square_sum(count, data); };
-    // Without shards, every data rank has the whole gradient and counts its part of it.
+    // Without shards, every data rank has the whole gradient and counts its part of it; a replica that updates alone counts all of its own.
     const Index owned = state_.stage().guests.empty() ? state_.stage().parameter_elems : state_.stage().guests[0].first_elem;
-    const Index part = round_up(divide_up(owned, plan_.strategy.data()), parameter_alignment_elems), own = part * state_.place.data;
+    const bool alone = plan_.strategy.updates_alone();
+    const Index part = alone ? owned : round_up(divide_up(owned, plan_.strategy.data()), parameter_alignment_elems);
+    const Index own = alone ? 0 : part * state_.place.data;
     for (const Range& range : counted_) {
       if (shards == 1) {
         const Index from = std::max(range.first, own), to = std::min(range.first + range.elems, std::min(own + part, owned));
@@ -94,8 +96,8 @@ class GradientExchange {
     Index first = 0, elems = 0;
   };
 
-  bool has_data_group() const { return state_.groups.has(GroupKind::data); }
-  bool overlaps() const { return plan_.strategy.overlap && plan_.strategy.sharding() == Shard::none && has_data_group(); }
+  bool sums_over_data() const { return state_.groups.has(GroupKind::data) && !plan_.strategy.updates_alone(); }
+  bool overlaps() const { return plan_.strategy.overlap && plan_.strategy.sharding() == Shard::none && sums_over_data(); }
 
   void start_bucket() {
     const Bucket& bucket = state_.stage().buckets[next_bucket_];
