@@ -3,6 +3,16 @@
 // a machine that it does not have.
 #pragma once
 
+#include "weft/schedule/gpipe.hpp"
+#include "weft/schedule/interleaved.hpp"
+#include "weft/schedule/one_forward_one_backward.hpp"
+#include "weft/schedule/timeline.hpp"
+#include "weft/schedule/zero_bubble.hpp"
+#include "weft/strategy/data_parallel.hpp"
+#include "weft/strategy/pipeline.hpp"
+#include "weft/strategy/recompute.hpp"
+#include "weft/strategy/tensor_parallel.hpp"
+
 #include "weft/layer/activation.hpp"
 #include "weft/layer/attention.hpp"
 #include "weft/layer/batch_norm2d.hpp"
@@ -18,12 +28,3 @@
 #include "weft/graph/models.hpp"
 #include "weft/plan/plan.hpp"
 #include "weft/report/describe.hpp"
-#include "weft/schedule/gpipe.hpp"
-#include "weft/schedule/interleaved.hpp"
-#include "weft/schedule/one_forward_one_backward.hpp"
-#include "weft/schedule/timeline.hpp"
-#include "weft/schedule/zero_bubble.hpp"
-#include "weft/strategy/data_parallel.hpp"
-#include "weft/strategy/pipeline.hpp"
-#include "weft/strategy/recompute.hpp"
-#include "weft/strategy/tensor_parallel.hpp"

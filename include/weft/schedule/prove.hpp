@@ -103,7 +103,29 @@ constexpr auto facts_of_part() {
 template <class Schedule, ScheduleShape window, int part>
 inline constexpr auto part_facts = facts_of_part<Schedule, window, part>();
 
-// A stage that holds all micro-batches of a window holds all there are; else the window says how many it ever holds.
+// From the facts of a window to those of all micro-batches: who holds all of a window holds all there are; else the window says how many
+// are ever held. Returns whether something fills the window.
+constexpr bool extend_facts(int window, int micros, ChunkFacts* chunks, int num_chunks, StageFacts* stages, int num_stages) {
+  bool fills = false;
+  const auto extend = [&](int& depth) {
+    if (depth < window) return;
+    depth = micros, fills = true;
+  };
+  for (int c = 0; c < num_chunks; ++c) {
+    ChunkFacts& chunk = chunks[c];
+    extend(chunk.depth), extend(chunk.input_depth), extend(chunk.gradient_depth), extend(chunk.weight_depth);
+    if (2 * chunk.whole_backwards > window) chunk.whole_backwards += micros - window;
+  }
+  for (int s = 0; s < num_stages; ++s) extend(stages[s].input_depth);
+  return fills;
+}
+constexpr ScheduleFacts facts_of_all(ScheduleFacts window, int micros) {
+  extend_facts(window.shape.micros, micros, window.chunks.data(), int(window.chunks.size()), window.stages.data(),
+               int(window.stages.size()));
+  window.shape.micros = micros;
+  return window;
+}
+
 template <class Schedule, ScheduleShape shape, int... parts>
 constexpr auto facts_from_window(std::integer_sequence<int, parts...>) {
   constexpr ScheduleShape window = window_verdict<Schedule, shape>.window;
@@ -115,15 +137,7 @@ constexpr auto facts_from_window(std::integer_sequence<int, parts...>) {
     }
   };
   (take(part_facts<Schedule, window, parts>, part_begin(window, parts), part_begin(window, parts + 1)), ...);
-  const auto extend = [&](int& depth) {
-    if (depth < window.micros) return;
-    depth = shape.micros, out.fills = true;
-  };
-  for (ChunkFacts& chunk : out.chunks) {
-    extend(chunk.depth), extend(chunk.input_depth), extend(chunk.gradient_depth), extend(chunk.weight_depth);
-    if (2 * chunk.whole_backwards > window.micros) chunk.whole_backwards += shape.micros - window.micros;
-  }
-  for (StageFacts& stage : out.stages) extend(stage.input_depth);
+  out.fills = extend_facts(window.micros, shape.micros, out.chunks, shape.num_chunks(), out.stages, shape.stages);
   return out;
 }
 template <class Schedule, ScheduleShape shape>

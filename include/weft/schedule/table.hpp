@@ -53,6 +53,29 @@ concept PipelineSchedule = requires(ScheduleShape shape) {
   { S::table(shape) } -> std::same_as<ScheduleTable>;
 };
 
+// What a type lacks to be a schedule, as one error.
+template <class S>
+constexpr bool explain_schedule() {
+  if constexpr (!requires {
+                  { S::name } -> std::convertible_to<const char*>;
+                })
+    static_assert(
+        sizeof(S) == 0,
+        "weft[schedule.name]: a schedule has `static constexpr const char* name`, for reports and the plan's fingerprint; add it");
+  else if constexpr (!requires {
+                       { S::version } -> std::convertible_to<int>;
+                     })
+    static_assert(sizeof(S) == 0,
+                  "weft[schedule.version]: a schedule has `static constexpr int version`, changed when its tables change; add it");
+  else if constexpr (!requires(ScheduleShape shape) { S::table(shape); })
+    static_assert(
+        sizeof(S) == 0,
+        "weft[schedule.function]: a schedule has `static constexpr ScheduleTable table(ScheduleShape)`; add it, or give it this argument");
+  else if constexpr (!PipelineSchedule<S>)
+    static_assert(sizeof(S) == 0, "weft[schedule.result]: a schedule's table(ScheduleShape) returns a ScheduleTable; change its result");
+  return true;
+}
+
 template <PipelineSchedule Schedule>
 constexpr Index chunks_per_stage(Index wanted) {
   if constexpr (requires { Schedule::chunks; })

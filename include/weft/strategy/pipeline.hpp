@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <type_traits>
+
 #include "weft/base/fixed_vector.hpp"
 #include "weft/layout/mesh.hpp"
 #include "weft/schedule/one_forward_one_backward.hpp"
@@ -27,7 +29,8 @@ template <class ScheduleType = schedule::OneForwardOneBackward>
 struct Pipeline {
   static constexpr const char* name = "pipe";
   static constexpr Role role = Role::layers;
-  using Schedule = ScheduleType;
+  static_assert(explain_schedule<ScheduleType>(), "weft[schedule]: said by the function itself");
+  using Schedule = std::conditional_t<PipelineSchedule<ScheduleType>, ScheduleType, schedule::OneForwardOneBackward>;
 
   Index stages = 1;
   Index chunks = 1;            // of a stage, for schedules that interleave
