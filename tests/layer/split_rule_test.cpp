@@ -229,3 +229,12 @@ TEST_CASE("a_layer_that_adds_a_residual_stays_whole") {
   const SplitRun one = train_split<Model, 1, false>(mesh(DataParallel{.ranks = 1}), how);
   compare_with_one<Model, 2>(one);
 }
+
+TEST_CASE("layers_before_one_that_takes_segments_follow_its_slices") {
+  // Half of a rank's 24 / T features are gates: the parameters and the mask of what stands before are those of the same features.
+  using Model = Sequential<Linear<6, 12>, LayerNorm<12>, Residual<Linear<12, 24>, Gain<24, true>, Dropout<0.3>, SwiGlu, Linear<12, 12>>,
+                           LayerNorm<12>, Linear<12, 13>>;
+  const SplitRun one = train_split<Model, 1, false>(mesh(DataParallel{.ranks = 1}), how);
+  compare_with_one<Model, 2>(one);
+  compare_with_one<Model, 4>(one);
+}
