@@ -83,6 +83,11 @@ TEST_CASE("convention_memory_as_planned_is_what_is_allocated") {
     CHECK(unit.kept == double(memory.slot_bytes));  // every tensor is a multiple of the alignment here
     CHECK(unit.live == double(memory.live_bytes));
   }
+  const PlanData split = plan_at_start<Gpt<published_gpt(48, 6144, 64)>>(mesh(Pipeline<schedule::ZeroBubbleH1>{.stages = 4}),
+                                                                         Batch{.global = 16, .micro = 4, .sequence = 2048});
+  const FrameMemory& parts = split.activations.frames[std::size_t(block_of(split))];
+  CHECK(parts.weight_slot_bytes > 0);
+  CHECK(unit_activations(split, block_of(split), as_planned(split)).weights == double(parts.weight_slot_bytes));
   const double without_scores = layer_bytes({}, as_planned(layer_plan({})));
   CHECK(without_scores == 4 * s * b * (16 * h + a + 4));
 }

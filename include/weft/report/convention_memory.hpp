@@ -16,9 +16,10 @@ struct ConventionMemory {
   constexpr double total() const { return model_states() + activations + live; }
 };
 
-// Kept of a unit of a frame for one micro-batch: from forward on, and while backward passes it.
+// Kept of a unit of a frame for one micro-batch: from forward on; between the two parts of a backward that is split; while backward passes
+// it.
 struct UnitActivations {
-  double kept = 0, live = 0;
+  double kept = 0, weights = 0, live = 0;
 };
 
 constexpr UnitActivations unit_activations(const PlanData& plan, int frame_index, const Convention& convention) {
@@ -34,19 +35,28 @@ constexpr UnitActivations unit_activations(const PlanData& plan, int frame_index
     if (op.kind == OpKind::gather_rows) gathered[std::size_t(op.output)] = 1;
     if (op.kind == OpKind::leaf && is_attention(graph.leaves[std::size_t(op.leaf)])) of_attention[std::size_t(op.output)] = 1;
   }
-  for (int t = 1; t < frame.num_tensors; ++t) {
-    const Place& place = memory.values[std::size_t(t)];
-    if (place.storage != Storage::slot && place.storage != Storage::live) continue;
-    bool known = false;  // tensors that share memory count once
-    for (int other = 1; other < t; ++other)
-      known |= memory.values[std::size_t(other)].storage == place.storage && memory.values[std::size_t(other)].offset == place.offset;
-    if (known) continue;
+  // Tensors that share memory count once.
+  const auto is_first = [](const std::vector<Place>& places, int t) {
+    for (int other = 0; other < t; ++other)
+      if (places[std::size_t(other)].storage == places[std::size_t(t)].storage &&
+          places[std::size_t(other)].offset == places[std::size_t(t)].offset)
+        return false;
+    return true;
+  };
+  const auto bytes = [&](int t) {
     const bool divided =
         graph.rows_divided[std::size_t(frame.first_tensor + t)] || (convention.gathers_rows_again && gathered[std::size_t(t)]);
-    const bool keeps = place.storage == Storage::slot || (plan.strategy.recompute == Recompute::selective &&
-                                                          convention.keeps_attention_output && of_attention[std::size_t(t)]);
-    (keeps ? out.kept : out.live) +=
-        (divided ? slice : rows) * double(tensor(t).elems()) * (tensor(t).element == Element::token ? 4 : convention.activation_bytes);
+    const double of_elem = tensor(t).element == Element::token ? 4 : convention.activation_bytes;
+    return (divided ? slice : rows) * double(tensor(t).elems()) * of_elem;
+  };
+  for (int t = 0; t < frame.num_tensors; ++t) {
+    const Storage value = t == 0 ? Storage::none : memory.values[std::size_t(t)].storage;  // the input is the output of the unit before
+    if ((value == Storage::slot || value == Storage::live) && is_first(memory.values, t)) {
+      const bool keeps = value == Storage::slot || (plan.strategy.recompute == Recompute::selective && convention.keeps_attention_output &&
+                                                    of_attention[std::size_t(t)]);
+      (keeps ? out.kept : out.live) += bytes(t);
+    }
+    if (memory.gradients[std::size_t(t)].storage == Storage::weight_slot && is_first(memory.gradients, t)) out.weights += bytes(t);
   }
   for (int l = 0; l < frame.num_leaves; ++l) {
     const LeafSite& leaf = graph.leaves[std::size_t(frame.first_leaf + l)];
@@ -75,25 +85,29 @@ constexpr ConventionMemory convention_memory(const PlanData& plan, int stage_num
   out.optimizer = convention.optimizer_bytes * (strategy.sharding() != Shard::none ? part : elems);
   std::vector<UnitActivations> frames;
   for (int f = 0; f < int(plan.graph.frames.size()); ++f) frames.push_back(unit_activations(plan, f, convention));
-  std::vector<double> chunks;
+  std::vector<UnitActivations> chunks;
   for (const ChunkData& chunk : plan.chunks) {
-    double kept = 0;
+    UnitActivations sum;
     for (Index u = chunk.first_unit; u < chunk.end_unit; ++u) {
       const UnitActivations& unit = frames[std::size_t(plan.units[std::size_t(u)].frame)];
-      kept += unit.kept;
+      sum.kept += unit.kept, sum.weights += unit.weights;
       if (chunk.stage == stage_number && unit.live > out.live) out.live = unit.live;
     }
-    chunks.push_back(kept);
+    chunks.push_back(sum);
   }
   if (!plan.streams()) {
-    out.activations = double(plan.depth) * chunks[0];
+    out.activations = double(plan.depth) * chunks[0].kept;
     return out;
   }
   double held = 0;
   for (const Action& action : row) {
-    if (action.kind == ActionKind::forward) held += chunks[std::size_t(action.chunk)];
+    if (!is_compute(action.kind)) continue;
+    const UnitActivations& chunk = chunks[std::size_t(action.chunk)];
+    if (action.kind == ActionKind::forward) held += chunk.kept;
+    if (action.kind == ActionKind::backward_input) held += chunk.weights;
     if (held > out.activations) out.activations = held;
-    if (action.kind == ActionKind::backward || action.kind == ActionKind::backward_weight) held -= chunks[std::size_t(action.chunk)];
+    if (action.kind == ActionKind::backward) held -= chunk.kept;
+    if (action.kind == ActionKind::backward_weight) held -= chunk.kept + chunk.weights;
   }
   return out;
 }

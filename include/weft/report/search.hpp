@@ -34,7 +34,7 @@ struct SearchConstraints {
   FixedVector<bool, 2> sequences{};            // whether what tensor ranks do not divide by features is divided by rows
   FixedVector<Shard, 4> shards{};              //
   FixedVector<Recompute, 3> recomputes{};      //
-  FixedVector<ScheduleChoice, 8> schedules{};  // empty: 1F1B, interleaved with 2 and 4 chunks, zero bubble H1
+  FixedVector<ScheduleChoice, 8> schedules{};  // empty: 1F1B, interleaved with 2 and 4 chunks, zero bubble H1 and V
   Index bucket_bytes = 64 * MiB;               //
   Index bytes_per_rank = 0;                    // 0: the device's memory
   Convention convention{};                     // without a name: as planned
@@ -93,6 +93,7 @@ class Search {
       constraints_.schedules.push(schedule_choice<schedule::OneForwardOneBackward>());
       for (Index chunks : {2, 4}) constraints_.schedules.push(schedule_choice<schedule::Interleaved>(chunks));
       constraints_.schedules.push(schedule_choice<schedule::ZeroBubbleH1>());
+      constraints_.schedules.push(schedule_choice<schedule::ZeroBubbleV>());
     }
     if (constraints_.most_tensor == 0) constraints_.most_tensor = cluster.devices_per_node;
     if (constraints_.most_stages == 0) constraints_.most_stages = whole_.num_units;
