@@ -110,13 +110,14 @@ constexpr ScheduleShape schedule_shape(const StrategyData& strategy, const Batch
 
 // The strategy with what the compiler proves of its schedule.
 template <auto strategy, Batch batch>
+inline constexpr ScheduleShape schedule_shape_of = schedule_shape(lower_strategy(strategy), batch);
+template <auto strategy, Batch batch>
 constexpr StrategyData proved_strategy() {
-  constexpr StrategyData lowered = lower_strategy(strategy);
-  constexpr ScheduleShape shape = schedule_shape(lowered, batch);
-  StrategyData out = lowered;
+  StrategyData out = lower_strategy(strategy);
   as_mesh(strategy).for_each_axis([&]<class Axis>(const Axis&, int) {
     if constexpr (requires { typename Axis::Schedule; })
-      if constexpr (shape.stages > 1) out.proved = &proved_schedule<typename Axis::Schedule, shape>;
+      if constexpr (schedule_shape_of<strategy, batch>.stages > 1)  // not a constant of this function: nvcc does not see those in a lambda
+        out.proved = &proved_schedule<typename Axis::Schedule, schedule_shape_of<strategy, batch>>;
   });
   return out;
 }
