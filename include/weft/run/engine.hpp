@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "weft/plan/fit_world.hpp"
 #include "weft/run/audit.hpp"
 #include "weft/run/collect.hpp"
 #include "weft/run/initialise.hpp"
@@ -149,8 +150,8 @@ class Engine {
   void check() {
     const Index ranks = plan().strategy.ranks, tensor = plan().strategy.tensor();
     if (communicator().size() != int(ranks))
-      throw Error("engine.ranks", text_of("the plan is for another number of ranks than there are; launch as many as the strategy says (plan ",
-                                          ranks, ", communicator ", communicator().size(), ")"));
+      throw Error("engine.ranks", text_of("the plan is for another number of ranks than there are; launch as many as the strategy says (",
+                                          world_text(plan().strategy, communicator().size()), ")"));
     if (plan().training.type != element_type_of<Real>)
       throw Error("engine.type", text_of("the plan is for another element type than the engine; use one of them for both (plan ",
                                          name_of(plan().training.type), ", engine ", name_of(element_type_of<Real>), ")"));
