@@ -3,6 +3,7 @@
 
 #include <weft/plan.hpp>
 #include <weft/report/describe_simulation.hpp>
+#include <weft/strategy/synchronisation.hpp>
 
 #include <doctest/doctest.h>
 
@@ -40,6 +41,16 @@ Cluster slower(double inside, double between) {
   out.inside.bytes_per_second /= inside, out.between.bytes_per_second /= between;
   return out;
 }
+
+// Local SGD: a mean of parameters now and then instead of sums of gradients.
+struct Mean {
+  static constexpr const char* name = "mean";
+  static constexpr int version = 1;
+  static constexpr bool sums_gradients = false;
+  static constexpr void synchronise(SyncStep& step) {
+    if (step.number() % step.every() == 0) step.average(Shared::parameters);
+  }
+};
 
 }  // namespace
 
@@ -114,6 +125,16 @@ TEST_CASE("simulate_hides_buckets_behind_backward") {
   const Simulation hidden = run(true), open = run(false);
   CHECK(hidden.exposed(GroupKind::data) < open.exposed(GroupKind::data));
   CHECK(hidden.compute_seconds == open.compute_seconds);
+}
+
+TEST_CASE("simulate_spreads_what_a_policy_says_over_steps") {
+  const auto run = [](Index every) { return simulated(mesh(Replicas<Mean>{.ranks = 16, .every = every})); };
+  const double each = run(1).exposed(GroupKind::data);
+  CHECK(each > 0);
+  CHECK(run(8).exposed(GroupKind::data) == doctest::Approx(each / 8).epsilon(1e-9));
+  const PlanData plan = plan_at_start<Small>(mesh(Replicas<Mean>{.ranks = 16, .every = 8}), small_batch);
+  const double elems = double(plan.stages[0].parameter_elems);
+  CHECK(volume(plan, 0, as_planned(plan))[GroupKind::data] == doctest::Approx(2 * 4 * elems * 15 / 16 / 8).epsilon(1e-9));
 }
 
 TEST_CASE("routes_know_which_axis_is_close") {

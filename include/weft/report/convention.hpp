@@ -90,6 +90,7 @@ constexpr double element_bytes(const LedgerEntry& entry, const Convention& conve
     case LedgerPhase::layer_forward:
     case LedgerPhase::layer_backward: return convention.activation_bytes;
     case LedgerPhase::gather:
+    case LedgerPhase::synchronise:
     case LedgerPhase::publish: return convention.weight_bytes;
     case LedgerPhase::scatter:
     case LedgerPhase::summed:

@@ -163,6 +163,22 @@ class Simulator {
     return at;
   }
 
+  // Of a policy of synchronisation: the mean of the steps after which it begins anew.
+  constexpr double synchronise_seconds(const StageData& stage) const {
+    const SyncData& sync = plan_.strategy.sync;
+    double seconds = 0;
+    for (Index update = 1; update <= sync.every && plan_.strategy.data() > 1; ++update) {
+      const SyncStep said = sync.step(update);
+      for (const SyncEntry& entry : said.entries()) {
+        const double states = double(plan_.training.optimizer_states), elems = double(stage.parameter_elems);
+        const bool parameters = entry.what == Shared::parameters;
+        const double calls = parameters ? 1 : states, bytes = parameters ? convention_.weight_bytes : convention_.optimizer_bytes / states;
+        if (calls > 0) seconds += calls * collective_seconds(Operation::all_reduce, elems * bytes, routes_[GroupKind::data]);
+      }
+    }
+    return seconds / double(sync.every);
+  }
+
   // What a step ends with: sums, ties, control, the update, what is published.
   constexpr void finish() {
     double latest = out_.step_seconds, control = 0, after = 0, publish_of_latest[num_group_kinds]{};
@@ -172,7 +188,8 @@ class Simulator {
       const double end = ends_[std::size_t(s)];
       double queue = 0, exposed[num_group_kinds]{}, slowed[num_group_kinds]{}, published[num_group_kinds]{}, published_all = 0;
       auto visit = [&](const LedgerEntry& entry) {
-        if (entry.phase == LedgerPhase::layer_backward) return;  // of a model that joins: within the actions
+        // Calls of layers are within the actions (of a model that joins); those of policies are counted below.
+        if (entry.phase == LedgerPhase::layer_backward || entry.phase == LedgerPhase::synchronise) return;
         const bool parts = entry.call.operation == Operation::reduce_scatter || entry.call.operation == Operation::all_gather;
         const Route route = routes_.of(entry);
         const double bytes = double(entry.call.count) * element_bytes(entry, convention_) * (parts ? double(route.ranks) : 1);
@@ -192,7 +209,8 @@ class Simulator {
           slowed[int(entry.group)] += (seconds - open) * cluster_.kernels.collective_fraction;
         }
       };
-      LedgerWalk<decltype(visit)>(plan_, s, visit).end();
+      LedgerWalk<decltype(visit)>(plan_, s, visit, 0).end();
+      published[int(GroupKind::data)] += synchronise_seconds(data), published_all += synchronise_seconds(data);
       own.finish = queue > end ? queue : end;
       for (int k = 0; k < num_group_kinds; ++k) exposed[k] += slowed[k], own.finish += slowed[k];
       if (own.finish >= latest) {

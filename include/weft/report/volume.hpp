@@ -51,17 +51,18 @@ struct Volume {
   }
 };
 
-// Of a rank of a stage and a step. Where a convention divides messages, a rank sends its slice, and gathers the others' within its tensor
-// group.
+// Of a rank of a stage and a step; of a policy of synchronisation that speaks every so many updates, the mean. Where a convention divides
+// messages, a rank sends its slice, and gathers the others' within its tensor group.
 constexpr Volume volume(const PlanData& plan, int stage, const Convention& convention) {
   Volume out;
   const double tensor = double(plan.graph.tensor_ranks);
-  for_each_call(plan, stage, [&](const LedgerEntry& entry) {
-    const double bytes = sent_elems(entry.call, ranks_of(plan, entry)) * element_bytes(entry, convention);
+  for_each_kind_of_call(plan, stage, [&](const LedgerEntry& entry, Index count) {
+    const double times = double(count) / double(entry.phase == LedgerPhase::synchronise ? plan.strategy.sync.every : 1);
+    const double bytes = times * sent_elems(entry.call, ranks_of(plan, entry)) * element_bytes(entry, convention);
     const bool divides = entry.phase == LedgerPhase::message && convention.divides_messages && !entry.divided;
     out.bytes[int(entry.group)] += divides ? bytes / tensor : bytes;
     if (divides && entry.call.operation == Operation::receive)
-      out.bytes[int(GroupKind::tensor)] += double(entry.call.count) * convention.activation_bytes * (tensor - 1) / tensor;
+      out.bytes[int(GroupKind::tensor)] += times * double(entry.call.count) * convention.activation_bytes * (tensor - 1) / tensor;
   });
   return out;
 }
