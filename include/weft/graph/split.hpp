@@ -68,7 +68,8 @@ class GraphSplitter {
       found.op = i;
     }
     if (tensor != site.output) return found;
-    const bool goes_on = found.op < 0 && site.count == 1 && frame + 1 < int(whole_.frames.size()) && whole_.frames[std::size_t(frame + 1)].count == 1;
+    const bool goes_on =
+        found.op < 0 && site.count == 1 && frame + 1 < int(whole_.frames.size()) && whole_.frames[std::size_t(frame + 1)].count == 1;
     return goes_on ? only_reader(frame + 1, 0) : Reader{frame, -1};
   }
   constexpr const OpSite& op_of(Reader reader) const {
@@ -111,8 +112,7 @@ class GraphSplitter {
     if (whole.out.channels == whole.in.channels) return taken;
     if (rule.slicing.segments.size() > 0) return one_segment(whole.out.channels);
     Slicing out;
-    for (int s = 0; s < taken.segments.size(); ++s)
-      out.push(taken.segments[s] * whole.out.channels / whole.in.channels, taken.pieces[s]);
+    for (int s = 0; s < taken.segments.size(); ++s) out.push(taken.segments[s] * whole.out.channels / whole.in.channels, taken.pieces[s]);
     return out;
   }
 
@@ -127,8 +127,8 @@ class GraphSplitter {
     out_.ops.push_back({.kind = kind, .input = input, .output = output});
     return output;
   }
-  // A tensor of the new frame that has the given spread; what it takes to get there is added. summed: of a whole tensor, each rank's gradient
-  // will be a summand.
+  // A tensor of the new frame that has the given spread; what it takes to get there is added. summed: of a whole tensor, each rank's
+  // gradient will be a summand.
   constexpr int as(int tensor, Spread wanted, bool summed = false) {
     const Spread now = tensors_[std::size_t(tensor)].spread;
     if (now == wanted) return tensor;
@@ -309,8 +309,8 @@ constexpr GraphData split_graph(const GraphData& whole, Index ranks, bool sequen
   return GraphSplitter(whole, ranks, sequence, divides_output).run();
 }
 
-// Calls visit(first of the rank's elements, first of the whole's, count, how many ranks have the same) for every stretch of a parameter that
-// a rank has and that is not padding.
+// Calls visit(first of the rank's elements, first of the whole's, count, how many ranks have the same) for every stretch of a parameter
+// that a rank has and that is not padding.
 template <class Visit>
 constexpr void for_each_slice(const ParameterSite& site, Index ranks, Index rank, Visit&& visit) {
   const ParameterSplit& split = site.split;

@@ -115,7 +115,8 @@ struct PositionEmbedding {
   template <class Context>
   static void forward(Context& context) {
     context.for_each_part_of_sequence([&](Index row, Index batch, Index sequence, Index past) {
-      context.kernels().position_forward(batch, sequence, past, C, context.input() + row * C, context.parameter(0), context.output() + row * C);
+      context.kernels().position_forward(batch, sequence, past, C, context.input() + row * C, context.parameter(0),
+                                         context.output() + row * C);
     });
   }
 

@@ -52,7 +52,8 @@ struct Linear {
   template <class Context>
   static void forward(Context& context) {
     context.kernels().linear_forward(context.rows(), C, K, context.input(), context.parameter(0),
-                                     context.parameter_if(bias == Bias::yes && context.adds_whole(), 1), context.residual(), context.output(), context.scratch());
+                                     context.parameter_if(bias == Bias::yes && context.adds_whole(), 1), context.residual(),
+                                     context.output(), context.scratch());
   }
 
   template <class Context>

@@ -15,7 +15,9 @@ namespace weft {
 
 // Whether a loss takes the slices of classes that the ranks of a tensor group have.
 template <class Loss>
-inline constexpr bool divides_classes = requires { requires Loss::divides_classes; };
+inline constexpr bool divides_classes = requires {
+  requires Loss::divides_classes;
+};
 
 struct CrossEntropyOptions {
   std::int32_t ignored = -100;  // a target that does not count
@@ -42,9 +44,9 @@ struct SoftmaxCrossEntropy {
                                                      context.integer_targets(), options.ignored, options.label_smoothing.value,
                                                      double(context.scale()), context.output_gradient(), context.group());
     else
-    return context.kernels().softmax_cross_entropy(context.rows(), context.output_features(), context.output_value(),
-                                                   context.integer_targets(), options.ignored, context.real(options.label_smoothing.value),
-                                                   context.scale(), context.output_gradient());
+      return context.kernels().softmax_cross_entropy(
+          context.rows(), context.output_features(), context.output_value(), context.integer_targets(), options.ignored,
+          context.real(options.label_smoothing.value), context.scale(), context.output_gradient());
   }
 };
 
