@@ -9,6 +9,7 @@
 #include "weft/schedule/timeline.hpp"
 #include "weft/schedule/zero_bubble.hpp"
 #include "weft/strategy/data_parallel.hpp"
+#include "weft/strategy/model_parallel.hpp"
 #include "weft/strategy/pipeline.hpp"
 #include "weft/strategy/recompute.hpp"
 #include "weft/strategy/tensor_parallel.hpp"

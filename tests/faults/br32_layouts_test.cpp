@@ -5,6 +5,7 @@
 #include <weft/plan/fit_world.hpp>
 
 #include <weft/graph/models.hpp>
+#include <weft/run/trainer.hpp>
 
 using namespace weft;
 using namespace weft::test;
@@ -58,8 +59,55 @@ TEST_CASE("br32_heads_that_the_tensor_ranks_do_not_divide_are_named") {
     return plan_at_start<Text, DeepRecipe>(mesh(TensorParallel{.ranks = tensor}), {.global = 2, .micro = 1, .sequence = 4});
   };
   CHECK_THROWS_WITH_AS(plan(4), doctest::Contains("weft[tensor.divides]"), Error);
-  CHECK_THROWS_WITH_AS(plan(4), doctest::Contains("6, tensor ranks 4, possible: 1, 2, 3, 6"), Error);
+  CHECK_THROWS_WITH_AS(plan(4), doctest::Contains("6, tensor ranks 4, nearest: 3 or 6"), Error);
   CHECK_NOTHROW(plan(3));
+}
+
+TEST_CASE("br32_ranks_that_do_not_fit_an_open_axis_are_named_before_they_are_started") {
+  const auto fit = [](const auto& strategy, Index world) { return fit_to_world(strategy, world).num_ranks(); };
+  const auto open = mesh(DataParallel{.ranks = rest_of_world}, ModelParallel<>{.pipeline = 1, .tensor = 3});
+  CHECK(fit(open, 9) == 9);
+  CHECK_THROWS_WITH_AS(fit(open, 8),
+                       doctest::Contains("(world 8, data open x pipe 1 x tensor 3, nearest: tensor 2 or 4, or a world of 6 or 9)"), Error);
+  CHECK_THROWS_WITH_AS(fit(mesh(DataParallel{.ranks = 2}, TensorParallel{.ranks = 2}, Pipeline<>{.stages = 1}), 8),
+                       doctest::Contains("weft[mesh.world]"), Error);
+  CHECK_THROWS_WITH_AS(fit(mesh(DataParallel{.ranks = 2}, TensorParallel{.ranks = 2}, Pipeline<>{.stages = 1}), 8),
+                       doctest::Contains("(world 8, data 2 x tensor 2 x pipe 1 = 4, nearest: data 4, tensor 4, pipe 2, or a world of 4)"),
+                       Error);
+  CHECK_THROWS_WITH_AS(fit(mesh(DataParallel{.ranks = rest_of_world}, Pipeline<>{.stages = 0}), 8), doctest::Contains("pipe 0"), Error);
+}
+
+// The degrees of a plan whose data axis is open come from the world; every rank that cannot be says the same.
+TEST_CASE("br32_a_plan_with_an_open_axis_takes_any_world_that_fits") {
+  using Model = Sequential<Linear<6, 12>, Gelu, Linear<12, 6>>;
+  using Open = Plan<Model, mesh(DataParallel{.ranks = rest_of_world}, Pipeline<>{.stages = 2}), Batch{.global = 8, .micro = 1}, DeepRecipe>;
+  static_assert(Open::bytes_per_rank({.data = 4}) == Open::At<MeshSizes{.data = 4}>::bytes_per_rank(), "bytes need sizes");
+  static_assert(Open::At<MeshSizes{.data = 4}>::num_ranks == 8, "a plan like any other");
+  for (const int world : {2, 4, 8}) CHECK(Open::data(world).strategy.data() == world / 2);
+  CHECK(fingerprint(Open::data(8)) == Open::At<MeshSizes{.data = 4}>::fingerprint());
+  CHECK_THROWS_WITH_AS(Open::data(3), doctest::Contains("world 3, data open x pipe 2, nearest: pipe 1 or 3, or a world of 2 or 4"), Error);
+  CHECK_THROWS_WITH_AS(Open::data(6), doctest::Contains("global 8, ranks 3, micro 1, nearest global: 6 or 9"), Error);
+  CHECK_THROWS_WITH_AS(Open::bytes_per_rank({.data = 3}), doctest::Contains("weft[batch.divides]"), Error);
+  CHECK_THROWS_WITH_AS(Open::bytes_per_rank({}), doctest::Contains("weft[mesh.open]"), Error);
+  std::vector<std::string> said(3);
+  launch(3, [&](ThreadCommunicator& comm) {
+    try {
+      make_trainer<Open>(comm, Sgd{});
+    } catch (const Error& error) { said[std::size_t(comm.rank())] = error.what(); }
+  });
+  for (const std::string& text : said) CHECK(text.find("weft[mesh.world]") == 0);
+  launch(4, [](ThreadCommunicator& comm) { CHECK_NOTHROW(make_trainer<Open>(comm, Sgd{})); });
+}
+
+TEST_CASE("br32_numbers_that_divide_name_the_nearest_that_do") {
+  const auto plan = [](const auto& strategy, Index global) {
+    return plan_at_start<Deep, DeepRecipe>(strategy, {.global = global, .micro = 1});
+  };
+  CHECK_THROWS_WITH_AS(plan(mesh(DataParallel{.ranks = 8, .shard = Shard::optimizer, .shard_ranks = 3}), 8),
+                       doctest::Contains("shard_ranks 3, data ranks 8, nearest: 2 or 4"), Error);
+  CHECK_THROWS_WITH_AS(plan(mesh(Pipeline<schedule::Interleaved>{.stages = 16, .chunks = 2}), 16),
+                       doctest::Contains("stages 16, chunks a stage 2, units 10, nearest: 5 stages"), Error);
+  CHECK_THROWS_WITH_AS(plan(mesh(DataParallel{.ranks = 3}), 8), doctest::Contains("nearest global: 6 or 9"), Error);
 }
 
 TEST_CASE("br32_degrees_of_one_everywhere_work") {

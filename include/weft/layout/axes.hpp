@@ -16,12 +16,13 @@ struct RankPlace {
 struct AxisData {
   Role role = Role::batch;
   Index extent = 1;
-  bool operator==(const AxisData&) const = default;
+  const char* name = "";  // for messages
+  constexpr bool operator==(const AxisData& other) const { return role == other.role && extent == other.extent; }
 };
 
 class AxisList {
  public:
-  constexpr void push(Role role, Index extent) { axes_.push({role, extent}); }
+  constexpr void push(Role role, Index extent, const char* name = "") { axes_.push({role, extent, name}); }
   constexpr int size() const { return axes_.size(); }
   constexpr const AxisData& operator[](int i) const { return axes_[i]; }
 
@@ -29,6 +30,11 @@ class AxisList {
     Index product = 1;
     for (const AxisData& axis : axes_) product *= axis.role == role ? axis.extent : 1;
     return product;
+  }
+  constexpr int num_open() const {
+    int count = 0;
+    for (const AxisData& axis : axes_) count += axis.extent == rest_of_world;
+    return count;
   }
 
   constexpr RankPlace place(Index rank) const {
@@ -61,5 +67,12 @@ class AxisList {
 
   FixedVector<AxisData, 8> axes_{};
 };
+
+template <class MeshType>
+constexpr AxisList axes_of(const MeshType& mesh) {
+  AxisList out;
+  mesh.for_each_axis([&]<class Axis>(const Axis& axis, int) { out.push(Axis::role, axis.size(), Axis::name); });
+  return out;
+}
 
 }  // namespace weft

@@ -4,18 +4,16 @@
 
 #include "weft/base/error.hpp"
 #include "weft/base/text.hpp"
+#include "weft/layout/fit_to_world.hpp"
 #include "weft/plan/plan_data.hpp"
 
 namespace weft {
 
 // The divisor of `number` that is nearest to `wanted`, the smaller of two.
 constexpr Index nearest_divisor(Index number, Index wanted) {
-  Index best = 1;
-  for (Index d = 1; d <= number; ++d) {
-    const Index error = d > wanted ? d - wanted : wanted - d, best_error = best > wanted ? best - wanted : wanted - best;
-    if (number % d == 0 && error < best_error) best = d;
-  }
-  return best;
+  if (wanted > 0 && number % wanted == 0) return wanted;
+  const NearestDivisors nearest = nearest_divisors(number, wanted);
+  return nearest.below == 0 || (nearest.above != 0 && nearest.above - wanted < wanted - nearest.below) ? nearest.above : nearest.below;
 }
 
 // Degrees as near to a strategy's as a world of so many ranks allows: tensor ranks first, which the model's layers depend on, then stages;

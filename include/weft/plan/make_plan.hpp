@@ -5,6 +5,7 @@
 
 #include "weft/base/hash.hpp"
 #include "weft/graph/split.hpp"
+#include "weft/layout/fit_to_world.hpp"
 #include "weft/plan/boundaries.hpp"
 #include "weft/plan/ledger.hpp"
 #include "weft/plan/place_stages.hpp"
@@ -18,6 +19,11 @@ inline constexpr Index control_fields = 8;
 // Whole units of sharded parameters that are held at once (the one in use, the next, the one before), and of gradients.
 inline constexpr Index num_gather_buffers = 3, num_scatter_buffers = 1;
 
+constexpr PlanFault refused_divisor(PlanRule rule, Index found, Index of) {
+  const NearestDivisors nearest = nearest_divisors(of, found);
+  return {.rule = rule, .found = found, .wanted = of, .below = nearest.below, .above = nearest.above};
+}
+
 constexpr PlanFault find_fault(const GraphData& graph, const StrategyData& strategy, const Batch& batch, const TrainingData& training) {
   static_assert(int(GraphRule::tensor_part) == int(PlanRule::tensor_part),
                 "weft[plan.rules]: PlanRule begins with GraphRule's rules, in its order; keep both lists alike");
@@ -30,16 +36,25 @@ constexpr PlanFault find_fault(const GraphData& graph, const StrategyData& strat
   for (int i = 0; i < strategy.axes.size(); ++i)
     if (strategy.axes[i].extent < 1) return {.rule = PlanRule::ranks_positive, .found = strategy.axes[i].extent};
   if (strategy.shard_ranks < 0 || strategy.data() % strategy.shards() != 0)
-    return {.rule = PlanRule::shard_divides, .found = strategy.shard_ranks, .wanted = strategy.data()};
+    return refused_divisor(PlanRule::shard_divides, strategy.shard_ranks, strategy.data());
   if (strategy.sync.every < 1) return {.rule = PlanRule::sync_every, .found = strategy.sync.every};
   if (strategy.bucket_bytes < 1) return {.rule = PlanRule::bucket_positive, .found = strategy.bucket_bytes};
   if (batch.global < 1 || batch.micro < 1 || batch.sequence < 1)
     return {.rule = PlanRule::batch_positive, .found = batch.global, .wanted = batch.micro, .other = batch.sequence};
   if (batch.global % (strategy.data() * batch.micro) != 0)
-    return {.rule = PlanRule::batch_divides, .found = batch.global, .wanted = strategy.data(), .other = batch.micro};
+    return {.rule = PlanRule::batch_divides,
+            .found = batch.global,
+            .wanted = strategy.data(),
+            .other = batch.micro,
+            .below = batch.global - batch.global % (strategy.data() * batch.micro),
+            .above = round_up(batch.global, strategy.data() * batch.micro)};
   const Index num_chunks = strategy.stages() * strategy.chunks_per_stage;
   if (num_chunks < 1 || num_chunks > graph.num_units)
-    return {.rule = PlanRule::stages_fit, .found = strategy.stages(), .wanted = graph.num_units, .other = strategy.chunks_per_stage};
+    return {.rule = PlanRule::stages_fit,
+            .found = strategy.stages(),
+            .wanted = graph.num_units,
+            .other = strategy.chunks_per_stage,
+            .below = strategy.chunks_per_stage > 0 ? graph.num_units / strategy.chunks_per_stage : 0};
   if (!starts_fit(strategy, num_chunks, graph.num_units))
     return {.rule = PlanRule::stages_fixed, .found = strategy.chunk_starts.size(), .wanted = num_chunks, .other = graph.num_units};
   if (graph.joins() && strategy.stages() > 1) return {.rule = PlanRule::pipeline_joins, .found = strategy.stages()};

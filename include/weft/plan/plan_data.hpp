@@ -136,6 +136,9 @@ enum class PlanRule : char {
   tensor_rows,
   tensor_rule,
   tensor_part,
+  mesh_open,
+  open_twice,
+  open_tensor,
   ranks_positive,
   bucket_positive,
   shard_divides,
@@ -171,6 +174,7 @@ struct PlanFault {
   PlanRule rule = PlanRule::none;
   int leaf = 0;
   Index found = 0, wanted = 0, other = 0;
+  Index below = 0, above = 0;        // the nearest numbers that would do instead of the one at fault; 0: none
   Action action{}, waiting_for{};  // of a schedule
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "weft/base/error.hpp"
+#include "weft/layout/fit_to_world.hpp"
 #include "weft/plan/plan_data.hpp"
 #include "weft/schedule/text.hpp"
 
@@ -39,6 +40,12 @@ constexpr const char* rule_text(PlanRule rule) {
       return "weft[tensor.rule]: a SplitRule does not fit its layer: a dimension that the parameter does not have, segments that are not the input's channels, or a kind that the layer's facts rule out; fix splits()";
     case PlanRule::tensor_part:
       return "weft[tensor.part]: one rank's part of a layer takes, gives or keeps something else than the SplitRule leaves it; fix Part or the rule";
+    case PlanRule::mesh_open:
+      return "weft[mesh.open]: an axis is left open, so the plan needs the number of ranks; use fit_to_world(mesh, ranks)";
+    case PlanRule::open_twice:
+      return "weft[mesh.open_twice]: one axis gets the rest of the world; give the others an extent";
+    case PlanRule::open_tensor:
+      return "weft[mesh.open_tensor]: tensor ranks share layers of types that the compiler must know; leave another axis open, or use plan_at_start";
     case PlanRule::ranks_positive: return "weft[mesh.ranks]: a mesh has at least one rank; change DataParallel::ranks";
     case PlanRule::bucket_positive: return "weft[data.bucket_bytes]: a bucket holds at least one byte; change DataParallel::bucket_bytes";
     case PlanRule::shard_divides:
@@ -86,12 +93,17 @@ constexpr const char* rule_text(PlanRule rule) {
   return "";
 }
 
-// "1, 2, 4"
-inline std::string divisors_text(Index number) {
-  std::string text;
-  for (Index d = 1; d <= number && d <= 64; ++d)
-    if (number % d == 0) text += (text.empty() ? "" : ", ") + std::to_string(d);
-  return text;
+// Micro-batches near those of a shape for which a schedule has a table.
+inline std::string nearest_micros_text(const PlanData& plan) {
+  if (plan.strategy.schedule == nullptr) return "none";
+  const Index stages = plan.fault.found, micros = plan.fault.wanted;
+  Index nearest[2] = {0, 0};
+  for (int way : {0, 1})
+    for (Index step = 1; step <= stages && nearest[way] == 0; ++step)
+      if (const Index m = way == 0 ? micros - step : micros + step;
+          m >= 1 && !plan.strategy.schedule({int(stages), int(plan.fault.other), int(m)}).rows.empty())
+        nearest[way] = m;
+  return either_text(nearest[0], nearest[1]);
 }
 
 // "weft[batch.divides]: … (batch 10, ranks 3, micro 2)"
@@ -108,7 +120,7 @@ inline std::string fault_text(const PlanData& plan) {
   switch (fault.rule) {
     case PlanRule::tensor_divides:
       return text + " (layer " + path_of_leaf(plan.graph, fault.leaf, 0) + ": " + number(fault.found) + ", tensor ranks " + number(fault.wanted) +
-             ", possible: " + divisors_text(fault.found) + ")";
+             ", nearest: " + either_text(fault.below, fault.above) + ")";
     case PlanRule::tensor_features:
     case PlanRule::tensor_rows:
       return text + " (layer " + path_of_leaf(plan.graph, fault.leaf, 0) + ", tensor ranks " + number(fault.wanted) + ")";
@@ -117,20 +129,25 @@ inline std::string fault_text(const PlanData& plan) {
     case PlanRule::tensor_part:
       return text + " (layer " + path_of_leaf(plan.graph, fault.leaf, 0) + ": " + number(fault.found) + ", the rule leaves " +
              number(fault.wanted) + ")";
+    case PlanRule::mesh_open:
+    case PlanRule::open_twice:
+    case PlanRule::open_tensor: return text + " (" + layout_text(plan.strategy.axes) + ")";
     case PlanRule::ranks_positive: return text + " (ranks " + number(fault.found) + ")";
     case PlanRule::bucket_positive: return text + " (bucket_bytes " + number(fault.found) + ")";
-    case PlanRule::shard_divides: return text + " (shard_ranks " + number(fault.found) + ", data ranks " + number(fault.wanted) + ")";
+    case PlanRule::shard_divides: return text + " (shard_ranks " + number(fault.found) + ", data ranks " + number(fault.wanted) + ", nearest: " +
+             either_text(fault.below, fault.above) + ")";
     case PlanRule::shard_joins: return text + " (data ranks " + number(fault.found) + ")";
     case PlanRule::sync_every: return text + " (every " + number(fault.found) + ")";
     case PlanRule::sync_joins: return text + " (replicas " + number(fault.found) + ")";
     case PlanRule::stages_fit:
-      return text + " (stages " + number(fault.found) + ", chunks a stage " + number(fault.other) + ", units " + number(fault.wanted) + ")";
+      return text + " (stages " + number(fault.found) + ", chunks a stage " + number(fault.other) + ", units " + number(fault.wanted) +
+             ", nearest: " + number(fault.below) + " stages)";
     case PlanRule::stages_fixed:
       return text + " (entries " + number(fault.found) + ", chunks " + number(fault.wanted) + ", units " + number(fault.other) + ")";
     case PlanRule::pipeline_joins: return text + " (stages " + number(fault.found) + ")";
     case PlanRule::schedule_refuses:
       return text + " (stages " + number(fault.found) + ", micro-batches " + number(fault.wanted) + ", chunks a stage " + number(fault.other) +
-             ")";
+             ", nearest micro-batches: " + nearest_micros_text(plan) + ")";
     case PlanRule::schedule_table: return text + " (table " + number(fault.found) + ", rank " + number(fault.wanted) + ")";
     case PlanRule::schedule_too_large:
       return text + " (stages " + number(fault.found) + ", micro-batches " + number(fault.wanted) + ", chunks a stage " + number(fault.other) +
@@ -149,7 +166,8 @@ inline std::string fault_text(const PlanData& plan) {
     case PlanRule::batch_positive:
       return text + " (global " + number(fault.found) + ", micro " + number(fault.wanted) + ", sequence " + number(fault.other) + ")";
     case PlanRule::batch_divides:
-      return text + " (global " + number(fault.found) + ", ranks " + number(fault.wanted) + ", micro " + number(fault.other) + ")";
+      return text + " (global " + number(fault.found) + ", ranks " + number(fault.wanted) + ", micro " + number(fault.other) +
+             ", nearest global: " + either_text(fault.below, fault.above) + ")";
     case PlanRule::sequence_fits: return text + " (sequence " + number(fault.found) + ", positions " + number(fault.wanted) + ")";
     case PlanRule::over_budget:
       return text + " (needs " + number(fault.found) + " bytes, budget " + number(fault.wanted) + ", over by " + number(fault.other) + ")";
@@ -171,6 +189,10 @@ inline void require_valid(const PlanData& plan) {
 namespace numbers {
 template <Index>
 struct ranks;
+template <Index>
+struct open_axes;
+template <Index below, Index above>
+struct nearest;
 template <Index>
 struct global;
 template <Index>
@@ -250,18 +272,21 @@ constexpr bool explain() {
   if constexpr (f.rule == layer_options) static_assert(acceptable<Layer>, "weft[layer.options]: a layer refuses its own options; see its explain()");
   if constexpr (f.rule == not_a_layer) static_assert(acceptable<Layer>, "weft[graph.layer]: this is not a layer: it lacks name, version, output(Features) or facts(Features, Index); see layer/facts.hpp");
   if constexpr (f.rule == empty) static_assert(acceptable<Layer>, "weft[graph.empty]: the model has no layers; add one");
-  if constexpr (f.rule == tensor_divides) static_assert(acceptable<Layer, layer_number<f.leaf>, divisible<f.found>, tensor_ranks<f.wanted>>, "weft[tensor.divides]: the tensor ranks divide the heads, groups or features of every layer that they share, and are a divisor or a multiple of its key/value heads; change TensorParallel::ranks or the layer");
+  if constexpr (f.rule == tensor_divides) static_assert(acceptable<Layer, layer_number<f.leaf>, divisible<f.found>, tensor_ranks<f.wanted>, nearest<f.below, f.above>>, "weft[tensor.divides]: the tensor ranks divide the heads, groups or features of every layer that they share, and are a divisor or a multiple of its key/value heads; change TensorParallel::ranks or the layer");
   if constexpr (f.rule == tensor_features) static_assert(acceptable<Layer, layer_number<f.leaf>, tensor_ranks<f.wanted>>, "weft[tensor.features]: slices of features reach a layer that needs them whole, or a tie whose sides are sliced differently; use fewer tensor ranks or give the layer a SplitRule");
   if constexpr (f.rule == tensor_rows) static_assert(acceptable<Layer, layer_number<f.leaf>, tensor_ranks<f.wanted>>, "weft[tensor.rows]: a Repeat gives its rows divided otherwise than it takes them; put a layer before it, or use TensorParallel without sequence");
   if constexpr (f.rule == tensor_rule) static_assert(acceptable<Layer, layer_number<f.leaf>, rule_number<f.found>>, "weft[tensor.rule]: a SplitRule does not fit its layer: a dimension that the parameter does not have, segments that are not the input's channels, or a kind that the layer's facts rule out; fix splits()");
   if constexpr (f.rule == tensor_part) static_assert(acceptable<Layer, layer_number<f.leaf>, part_has<f.found>, rule_leaves<f.wanted>>, "weft[tensor.part]: one rank's part of a layer takes, gives or keeps something else than the SplitRule leaves it; fix Part or the rule");
+  if constexpr (f.rule == mesh_open) static_assert(acceptable<open_axes<f.found>>, "weft[mesh.open]: an axis is left open, so the plan needs the number of ranks; use fit_to_world(mesh, ranks)");
+  if constexpr (f.rule == open_twice) static_assert(acceptable<open_axes<f.found>>, "weft[mesh.open_twice]: one axis gets the rest of the world; give the others an extent");
+  if constexpr (f.rule == open_tensor) static_assert(acceptable<open_axes<f.found>>, "weft[mesh.open_tensor]: tensor ranks share layers of types that the compiler must know; leave another axis open, or use plan_at_start");
   if constexpr (f.rule == ranks_positive) static_assert(acceptable<ranks<f.found>>, "weft[mesh.ranks]: a mesh has at least one rank; change DataParallel::ranks");
   if constexpr (f.rule == bucket_positive) static_assert(acceptable<bytes<f.found>>, "weft[data.bucket_bytes]: a bucket holds at least one byte; change DataParallel::bucket_bytes");
-  if constexpr (f.rule == shard_divides) static_assert(acceptable<ranks<f.wanted>, shard_ranks<f.found>>, "weft[data.shard_ranks]: shard_ranks divides the data ranks; change DataParallel::ranks or shard_ranks");
+  if constexpr (f.rule == shard_divides) static_assert(acceptable<ranks<f.wanted>, shard_ranks<f.found>, nearest<f.below, f.above>>, "weft[data.shard_ranks]: shard_ranks divides the data ranks; change DataParallel::ranks or shard_ranks");
   if constexpr (f.rule == shard_joins) static_assert(acceptable<ranks<f.found>>, "weft[batch_norm.shard]: a layer joins micro-batches, which works with Shard::none and Shard::optimizer; change DataParallel::shard");
   if constexpr (f.rule == sync_every) static_assert(acceptable<given<f.found>>, "weft[sync.every]: a policy's number is at least 1; change Replicas::every");
   if constexpr (f.rule == sync_joins) static_assert(acceptable<ranks<f.found>>, "weft[batch_norm.sync]: a layer joins the micro-batches of all replicas, which the policy lets train alone; use DataParallel");
-  if constexpr (f.rule == stages_fit) static_assert(acceptable<stages<f.found>, chunks_a_stage<f.other>, units<f.wanted>>, "weft[pipeline.stages]: a pipeline needs a unit (a top-level node, or a repetition of a Repeat) for every chunk; use fewer stages or chunks");
+  if constexpr (f.rule == stages_fit) static_assert(acceptable<stages<f.found>, chunks_a_stage<f.other>, units<f.wanted>, nearest<f.below, f.above>>, "weft[pipeline.stages]: a pipeline needs a unit (a top-level node, or a repetition of a Repeat) for every chunk; use fewer stages or chunks");
   if constexpr (f.rule == stages_fixed) static_assert(acceptable<chunk_starts_given<f.found>, chunks<f.wanted>, units<f.other>>, "weft[pipeline.chunk_starts]: chunk_starts holds the first unit of every chunk, from 0 on, ascending, within the model; fix the list");
   if constexpr (f.rule == pipeline_joins) static_assert(acceptable<stages<f.found>>, "weft[batch_norm.schedule]: a layer joins all micro-batches of a step, so they cannot follow each other through a pipeline; use one stage");
   if constexpr (f.rule == schedule_refuses) static_assert(acceptable<stages<f.found>, micros<f.wanted>, chunks_a_stage<f.other>>, "weft[schedule.shape_refused]: the schedule has no table for these stages, micro-batches and chunks; change one of them");
@@ -279,7 +304,7 @@ constexpr bool explain() {
   if constexpr (f.rule == recompute_joins) static_assert(acceptable<Layer>, "weft[batch_norm.recompute]: a layer joins micro-batches, so nothing of its block can be made again on its own; use Recompute::none");
   if constexpr (f.rule == recompute_splits) static_assert(acceptable<stages<f.found>>, "weft[recompute.schedule]: the schedule splits backward, whose weight part needs what was kept; use Recompute::none, or 1F1B or GPipe");
   if constexpr (f.rule == batch_positive) static_assert(acceptable<global<f.found>, micro<f.wanted>, sequence<f.other>>, "weft[batch.positive]: Batch::global, ::micro and ::sequence are at least 1; change them");
-  if constexpr (f.rule == batch_divides) static_assert(acceptable<global<f.found>, ranks<f.wanted>, micro<f.other>>, "weft[batch.divides]: data ranks x Batch::micro must divide Batch::global; change one of the three");
+  if constexpr (f.rule == batch_divides) static_assert(acceptable<global<f.found>, ranks<f.wanted>, micro<f.other>, nearest<f.below, f.above>>, "weft[batch.divides]: data ranks x Batch::micro must divide Batch::global; change one of the three");
   if constexpr (f.rule == sequence_fits) static_assert(acceptable<sequence<f.found>, positions<f.wanted>>, "weft[batch.sequence]: Batch::sequence is longer than the model has positions; shorten it or enlarge PositionEmbedding");
   if constexpr (f.rule == loss_fits) static_assert(acceptable<Layer, given<f.found>>, "weft[loss.fits]: the loss does not take what the model gives; add a Flatten or use another loss");
   if constexpr (f.rule == over_budget) static_assert(acceptable<bytes<f.found>, budget<f.wanted>>, "weft[memory.budget]: the plan needs more bytes a rank than the budget; lower Batch::micro, use more ranks, or raise Budget::bytes_per_rank");

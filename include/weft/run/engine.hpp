@@ -33,7 +33,7 @@ class Engine {
   Engine(PlanData plan, ModelCode<Real> code, Communicator communicator, OptimizerRule optimizer, EngineOptions options = {})
       : optimizer_(optimizer),
         options_(options),
-        state_(std::move(plan), code, std::move(communicator)),
+        state_(for_world(std::move(plan), communicator.size()), code, std::move(communicator)),
         exchange_(state_),
         run_(state_, exchange_),
         updater_(state_, optimizer_) {
@@ -147,11 +147,16 @@ class Engine {
     bool done = false, stop = false, idle = false;
   };
 
-  void check() {
-    const Index ranks = plan().strategy.ranks, tensor = plan().strategy.tensor();
-    if (communicator().size() != int(ranks))
+  // Before any communicator is split: every rank sees the same numbers, and says the same.
+  static PlanData for_world(PlanData plan, int world) {
+    if (plan.fault.rule == PlanRule::none && plan.strategy.ranks != Index(world))
       throw Error("engine.ranks", text_of("the plan is for another number of ranks than there are; launch as many as the strategy says (",
-                                          world_text(plan().strategy, communicator().size()), ")"));
+                                          world_text(plan.strategy, world), ")"));
+    return plan;
+  }
+
+  void check() {
+    const Index tensor = plan().strategy.tensor();
     if (plan().training.type != element_type_of<Real>)
       throw Error("engine.type", text_of("the plan is for another element type than the engine; use one of them for both (plan ",
                                          name_of(plan().training.type), ", engine ", name_of(element_type_of<Real>), ")"));

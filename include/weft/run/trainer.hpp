@@ -243,7 +243,13 @@ auto make_trainer(Communicator communicator, OptimizerRule optimizer, Schedule s
   using Real = typename PlanType::Recipe::Precision::Real;
   using TrainerType = Trainer<Executor, Real, Communicator, OptimizerRule, Schedule>;
   constexpr StrategyData strategy = lower_strategy(PlanType::strategy);
-  return TrainerType(PlanType::data(),
+  const auto data_for = [](Index world) {
+    if constexpr (requires { PlanType::data(world); })  // its mesh has an open axis
+      return PlanType::data(world);
+    else
+      return PlanType::data();
+  };
+  return TrainerType(data_for(communicator.size()),
                      model_code<typename KernelsOf<Executor>::type, Real, typename PlanType::Model, typename PlanType::Recipe::Loss,
                                 strategy.tensor(), strategy.sequence>(),
                      std::move(communicator), optimizer, schedule, options);

@@ -26,6 +26,11 @@ struct DataParallel {
   Index shard_ranks = 0;  // hybrid: neighbours that divide one copy, replicated by ranks / shard_ranks such groups; 0: all ranks
 
   constexpr Index size() const { return ranks; }
+  constexpr DataParallel with_size(Index extent) const {
+    DataParallel out = *this;
+    out.ranks = extent;
+    return out;
+  }
   bool operator==(const DataParallel&) const = default;
 };
 

@@ -37,6 +37,11 @@ struct Pipeline {
   ChunkStarts chunk_starts{};  // empty: chosen so that the most expensive chunk is as cheap as can be
 
   constexpr Index size() const { return stages; }
+  constexpr Pipeline with_size(Index extent) const {
+    Pipeline out = *this;
+    out.stages = extent;
+    return out;
+  }
   bool operator==(const Pipeline&) const = default;
 };
 

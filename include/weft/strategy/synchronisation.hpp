@@ -70,6 +70,11 @@ struct Replicas {
   bool overlap = true;
 
   constexpr Index size() const { return ranks; }
+  constexpr Replicas with_size(Index extent) const {
+    Replicas out = *this;
+    out.ranks = extent;
+    return out;
+  }
   bool operator==(const Replicas&) const = default;
 };
 

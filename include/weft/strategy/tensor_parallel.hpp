@@ -17,6 +17,11 @@ struct TensorParallel {
   bool sequence = false;
 
   constexpr Index size() const { return ranks; }
+  constexpr TensorParallel with_size(Index extent) const {
+    TensorParallel out = *this;
+    out.ranks = extent;
+    return out;
+  }
   bool operator==(const TensorParallel&) const = default;
 };
 

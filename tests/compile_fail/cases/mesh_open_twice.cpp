@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// id: mesh.open_twice
+// Two axes for the rest of the world.
+#include <weft/plan.hpp>
+
+using namespace weft;
+
+using Model = Gpt<GptOptions{.vocabulary = 65, .sequence = 16, .width = 32, .heads = 4, .layers = 3}>;
+
+#ifdef WEFT_CONTROL
+using Train = Plan<Model, mesh(DataParallel{.ranks = rest_of_world}, Pipeline<>{.stages = 2}), Batch{.global = 8, .micro = 2, .sequence = 16}>;
+#else
+using Train = Plan<Model, mesh(DataParallel{.ranks = rest_of_world}, Pipeline<>{.stages = rest_of_world}), Batch{.global = 8, .micro = 2, .sequence = 16}>;
+#endif
+
+static_assert(Train::bytes_per_rank({.data = 2}) <= 8 * GiB, "a rank may use 8 GiB");
+int main() { return Train::num_parameters() == 0; }
