@@ -69,6 +69,7 @@ struct SyncData {
     if (synchronise) synchronise(out);
     return out;
   }
+  bool operator==(const SyncData&) const = default;
 };
 
 // The strategy, lowered. Nothing below plan/ knows another form of it.
