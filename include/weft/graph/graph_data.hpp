@@ -153,14 +153,14 @@ inline std::string path_text(const PathPiece& piece, Index repetition) {
 inline std::string path_of(const GraphData& graph, int parameter, Index repetition) {
   const ParameterSite& site = graph.parameters[std::size_t(parameter)];
   std::string text;
-  for (const PathPiece& piece : graph.leaves[std::size_t(site.leaf)].path) text += path_text(piece, repetition) + ".";
+  for (const PathPiece& piece : graph.leaves[std::size_t(site.leaf)].path) text.append(path_text(piece, repetition)).append(".");
   return text + site.facts.name;
 }
 
 // The path of a layer, without a parameter's name.
 inline std::string path_of_leaf(const GraphData& graph, int leaf, Index repetition) {
   std::string text;
-  for (const PathPiece& piece : graph.leaves[std::size_t(leaf)].path) text += (text.empty() ? "" : ".") + path_text(piece, repetition);
+  for (const PathPiece& piece : graph.leaves[std::size_t(leaf)].path) text.append(text.empty() ? "" : ".").append(path_text(piece, repetition));
   return text_of(text, " (", graph.leaves[std::size_t(leaf)].name, ")");
 }
 

@@ -118,10 +118,13 @@ ModelCode<Real> model_code_for(Index ranks, bool sequence) {
   consider(model_code<KernelSet, Real, Model, Loss>());
   (consider(model_code<KernelSet, Real, Model, Loss, tensor_ranks>()), ...);
   (consider(model_code<KernelSet, Real, Model, Loss, tensor_ranks, true>()), ...);
-  if (code.leaves == nullptr)
+  if (code.leaves == nullptr) {
+    std::string compiled("1");
+    for (const Index degree : std::initializer_list<Index>{tensor_ranks...}) compiled.append(", ").append(text_of(degree));
     throw Error("code.tensor", text_of("the strategy has another number of tensor ranks than the program has code for; add it to the arguments of "
                                        "make_trainer (strategy ",
-                                       ranks, ", compiled 1", ((" " + std::to_string(tensor_ranks)) + ... + std::string()), ")"));
+                                       ranks, ", compiled ", compiled, ")"));
+  }
   return code;
 }
 
