@@ -23,8 +23,8 @@ std::int64_t hash_of(const Real* data, Index first, Index count) {
   return std::int64_t(print.value());
 }
 
-// Compares, bit for bit, parameters and buffers that several ranks keep: data ranks; the ranks of a tensor group, what is not divided, and
-// key/value heads that neighbours share; the stages of a tie.
+// Compares, bit for bit, parameters and buffers that several ranks keep: data ranks, unless each updates on its own; the ranks of a tensor
+// group, what is not divided, and key/value heads that neighbours share; the stages of a tie.
 // Communication: a number for every parameter in each group that keeps it, and one more in the world. Collective; between steps.
 // Errors: weft[copies.differ], on all ranks, with the name and the first rank that differs from one before it in its group.
 template <class EngineType>
@@ -42,7 +42,8 @@ void check_copies(EngineType& engine) {
   };
   engine.state().for_each_held([&](int p, Index repetition, const ParameterSite& site, const auto& held) {
     const std::int64_t own = hash_of(held.data, 0, held.elems);
-    const bool everywhere = site.facts.kind == ParameterKind::buffer || !plan.strategy.shards_parameters();
+    const bool everywhere =
+        !plan.strategy.updates_alone() && (site.facts.kind == ParameterKind::buffer || !plan.strategy.shards_parameters());
     if (groups.has(GroupKind::data) && everywhere) compare(groups[GroupKind::data], own, p, repetition);
     if (groups.has(GroupKind::tensor) && site.split.dimension < 0) compare(groups[GroupKind::tensor], own, p, repetition);
     for (const Stretch& stretch : plan.summed) {
