@@ -3,6 +3,7 @@
 // a machine that it does not have.
 #pragma once
 
+#include "weft/schedule/csv.hpp"
 #include "weft/schedule/gpipe.hpp"
 #include "weft/schedule/interleaved.hpp"
 #include "weft/schedule/one_forward_one_backward.hpp"
