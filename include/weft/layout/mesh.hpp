@@ -4,6 +4,7 @@
 
 #include <array>
 #include <concepts>
+#include <utility>
 
 #include "weft/base/config.hpp"
 
@@ -30,13 +31,6 @@ concept MeshAxis = requires(const A axis) {
   { A::role } -> std::convertible_to<Role>;
   { axis.size() } -> std::convertible_to<Index>;
   { axis == axis } -> std::same_as<bool>;
-};
-
-// One word for several axes: a mesh has what axes() gives in its place.
-template <class A>
-concept CompoundAxis = requires(const A compound) {
-  { compound.axes().num_ranks() } -> std::convertible_to<Index>;
-  compound.axes().for_each_axis([](const auto&, int) {});
 };
 
 template <std::size_t NumAxes>
@@ -108,6 +102,18 @@ struct Mesh : Axes... {
   }
 };
 
+template <class>
+inline constexpr bool is_mesh = false;
+template <class... Axes>
+inline constexpr bool is_mesh<Mesh<Axes...>> = true;
+
+// One word for several axes: a mesh has what axes() gives in its place.
+template <class A>
+concept CompoundAxis = requires(const A compound) {
+  compound.axes();
+}
+&&is_mesh<std::remove_cvref_t<decltype(std::declval<const A&>().axes())>>;
+
 namespace meshing {
 
 template <MeshAxis Axis>
@@ -164,7 +170,7 @@ constexpr bool is_axis() {
   if constexpr (MeshAxis<Axis> || CompoundAxis<Axis>) {
     return true;
   } else if constexpr (requires(const Axis axis) { axis.axes(); }) {
-    static_assert(possible<Axis>, "weft[mesh.axis]: axes() of a compound axis gives a mesh; return weft::mesh(…)");
+    static_assert(possible<Axis>, "weft[mesh.axis]: axes() of a compound axis gives a mesh; return weft::mesh(...)");
   } else if constexpr (!requires {
                          { Axis::name } -> std::convertible_to<const char*>;
                        }) {

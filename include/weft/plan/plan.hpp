@@ -8,11 +8,6 @@
 
 namespace weft {
 
-template <class>
-inline constexpr bool is_mesh = false;
-template <class... Axes>
-inline constexpr bool is_mesh<Mesh<Axes...>> = true;
-
 // A strategy as a mesh: Plan<Model, DataParallel{.ranks = 2}, …> is meant as a mesh of this one axis.
 template <class Strategy>
 constexpr auto as_mesh(const Strategy& strategy) {
