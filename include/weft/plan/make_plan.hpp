@@ -59,6 +59,10 @@ constexpr PlanFault find_fault(const GraphData& graph, const StrategyData& strat
     return {.rule = PlanRule::stages_fixed, .found = strategy.chunk_starts.size(), .wanted = num_chunks, .other = graph.num_units};
   if (graph.joins() && strategy.stages() > 1) return {.rule = PlanRule::pipeline_joins, .found = strategy.stages()};
   if (graph.joins() && strategy.recompute != Recompute::none) return {.rule = PlanRule::recompute_joins};
+  int data_axes = 0;
+  for (int i = 0; i < strategy.axes.size(); ++i) data_axes += strategy.axes[i].role == Role::batch && strategy.axes[i].extent > 1;
+  if (strategy.updates_alone() && (data_axes > 1 || strategy.shards() > 1))
+    return {.rule = PlanRule::sync_data, .found = strategy.data(), .wanted = strategy.shards()};
   if (graph.joins() && strategy.updates_alone()) return {.rule = PlanRule::sync_joins, .found = strategy.data()};
   if (graph.joins() && strategy.shards_gradients()) return {.rule = PlanRule::shard_joins, .found = strategy.shards()};
   if (graph.longest_sequence > 0 && batch.sequence > graph.longest_sequence)

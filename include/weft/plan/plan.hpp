@@ -51,7 +51,7 @@ constexpr void lower_policy(const Axis& axis, StrategyData& out) {
   static_assert(SyncPolicy<Policy>, "weft[sync.policy]: Replicas takes a policy with name, version, sums_gradients and synchronise(SyncStep&); "
                                     "see strategy/synchronisation.hpp");
   if constexpr (SyncPolicy<Policy>)
-    out.sync = {Policy::name, Policy::version, Policy::sums_gradients, axis.every, &Policy::synchronise};
+    if (axis.size() != 1) out.sync = {Policy::name, Policy::version, Policy::sums_gradients, axis.every, &Policy::synchronise};
 }
 
 // The strategy, lowered: every axis contributes what it knows. What an axis, also a user's, may have besides what makes it one: bucket_bytes,

@@ -145,6 +145,7 @@ enum class PlanRule : char {
   shard_joins,
   sync_every,
   sync_joins,
+  sync_data,
   stages_fit,
   stages_fixed,
   pipeline_joins,

@@ -53,6 +53,8 @@ constexpr const char* rule_text(PlanRule rule) {
     case PlanRule::shard_joins:
       return "weft[batch_norm.shard]: a layer joins micro-batches, which works with Shard::none and Shard::optimizer; change DataParallel::shard";
     case PlanRule::sync_every: return "weft[sync.every]: a policy's number is at least 1; change Replicas::every";
+    case PlanRule::sync_data:
+      return "weft[sync.data]: replicas that a policy lets train alone divide nothing with other data ranks; let Replicas be the only data axis";
     case PlanRule::sync_joins:
       return "weft[batch_norm.sync]: a layer joins the micro-batches of all replicas, which the policy lets train alone; use DataParallel";
     case PlanRule::stages_fit:
@@ -139,6 +141,7 @@ inline std::string fault_text(const PlanData& plan) {
     case PlanRule::shard_joins: return text + " (data ranks " + number(fault.found) + ")";
     case PlanRule::sync_every: return text + " (every " + number(fault.found) + ")";
     case PlanRule::sync_joins: return text + " (replicas " + number(fault.found) + ")";
+    case PlanRule::sync_data: return text + " (data ranks " + number(fault.found) + ", shards " + number(fault.wanted) + ")";
     case PlanRule::stages_fit:
       return text + " (stages " + number(fault.found) + ", chunks a stage " + number(fault.other) + ", units " + number(fault.wanted) +
              ", nearest: " + number(fault.below) + " stages)";
@@ -286,6 +289,7 @@ constexpr bool explain() {
   if constexpr (f.rule == shard_joins) static_assert(acceptable<ranks<f.found>>, "weft[batch_norm.shard]: a layer joins micro-batches, which works with Shard::none and Shard::optimizer; change DataParallel::shard");
   if constexpr (f.rule == sync_every) static_assert(acceptable<given<f.found>>, "weft[sync.every]: a policy's number is at least 1; change Replicas::every");
   if constexpr (f.rule == sync_joins) static_assert(acceptable<ranks<f.found>>, "weft[batch_norm.sync]: a layer joins the micro-batches of all replicas, which the policy lets train alone; use DataParallel");
+  if constexpr (f.rule == sync_data) static_assert(acceptable<ranks<f.found>, divisible<f.wanted>>, "weft[sync.data]: replicas that a policy lets train alone divide nothing with other data ranks; let Replicas be the only data axis");
   if constexpr (f.rule == stages_fit) static_assert(acceptable<stages<f.found>, chunks_a_stage<f.other>, units<f.wanted>, nearest<f.below, f.above>>, "weft[pipeline.stages]: a pipeline needs a unit (a top-level node, or a repetition of a Repeat) for every chunk; use fewer stages or chunks");
   if constexpr (f.rule == stages_fixed) static_assert(acceptable<chunk_starts_given<f.found>, chunks<f.wanted>, units<f.other>>, "weft[pipeline.chunk_starts]: chunk_starts holds the first unit of every chunk, from 0 on, ascending, within the model; fix the list");
   if constexpr (f.rule == pipeline_joins) static_assert(acceptable<stages<f.found>>, "weft[batch_norm.schedule]: a layer joins all micro-batches of a step, so they cannot follow each other through a pipeline; use one stage");
