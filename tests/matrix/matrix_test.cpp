@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every strategy computes the same training: losses, norms, gradients, parameters and moments of one rank. A few cells by default, such that
-// every pair of choices stands in one; all of them with WEFT_MATRIX=full (a table on stdout), a part with WEFT_MATRIX=N/M.
+// Every strategy computes the same training: losses, norms, gradients, parameters and moments of one rank. A few cells by default, such
+// that every pair of choices stands in one; all of them with WEFT_MATRIX=full (a table on stdout), a part with WEFT_MATRIX=N/M. For
+// sanitizers: WEFT_MATRIX=small, up to 4 ranks and 3 micro-batches, in float64; and a part of these with small/N/M.
 #include "matrix/run_cell.hpp"
 
 #include <doctest/doctest.h>
@@ -67,7 +68,8 @@ std::string wrong_memory(const Trained& trained) {
   for (std::size_t s = 0; s < trained.memory.size(); ++s)
     for (std::size_t a = 0; a < 6; ++a)
       if (const auto& used = trained.memory[s][a]; used.measured != used.planned)
-        text += "stage " + std::to_string(s) + " " + names[a] + " " + std::to_string(used.measured) + " of " + std::to_string(used.planned) + "; ";
+        text += "stage " + std::to_string(s) + " " + names[a] + " " + std::to_string(used.measured) + " of " +
+                std::to_string(used.planned) + "; ";
   return text;
 }
 
@@ -78,6 +80,13 @@ std::vector<Cell> chosen_cells() {
   if (wanted == nullptr) return covering_cells(8);
   std::vector<Cell> cells;
   int part = 0, parts = 1;
+  if (const std::string text = wanted; text.starts_with("small")) {
+    std::sscanf(wanted, "small/%d/%d", &part, &parts);
+    int number = 0;
+    for (const Cell& cell : covering_cells(4))
+      if (cell.micros <= 3 && cell.type == TypeChoice::f64 && number++ % parts == part) cells.push_back(cell);
+    return cells;
+  }
   if (std::sscanf(wanted, "%d/%d", &part, &parts) != 2) part = 0, parts = 1;
   const std::vector<NumberedCell> all = numbered_cells(16);
   for (std::size_t i = std::size_t(part); i < all.size(); i += std::size_t(parts)) cells.push_back(all[i].cell);

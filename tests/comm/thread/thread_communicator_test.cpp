@@ -105,6 +105,37 @@ TEST_CASE("started_requests_finish_during_later_work") {
       delayed);
 }
 
+// A message that is posted may be delayed too: its receiver sleeps, nobody takes that for a deadlock, and the order between two ranks
+// stays.
+TEST_CASE("messages_with_delays_arrive_late_and_in_order") {
+  weft::LaunchOptions delayed = waiting(60s);
+  delayed.threads.delay = [](const weft::CallRecord& call, Index number) -> std::chrono::nanoseconds {
+    return call.operation != weft::Operation::send ? 0ms : number == 0 ? 5ms : 1ms;
+  };
+  weft::launch(
+      2,
+      [](ThreadCommunicator& comm) {
+        const auto start = std::chrono::steady_clock::now();
+        comm.barrier();  // so that nobody sends before a receiver's start
+        for (int round = 0; round < 3; ++round) {
+          float sent[2] = {float(2 * round), float(2 * round + 1)}, got[2] = {-1, -1};
+          if (comm.rank() == 0)
+            for (const float& value : sent) comm.send(&value, 1, 1);
+          else
+            for (float& value : got) comm.receive(&value, 1, 0);
+          if (comm.rank() == 1) require(got[0] == sent[0] && got[1] == sent[1], "messages overtake each other");
+          require(std::chrono::steady_clock::now() - start >= 5ms + round * 2ms, "a message arrived before its time");
+        }
+        weft::Outgoing out;
+        weft::Incoming in;
+        float own = float(comm.rank()), other = -1;
+        out = weft::outgoing(&own, 1, 1 - comm.rank(), 0), in = weft::incoming(&other, 1, 1 - comm.rank(), 0);
+        comm.exchange({&out, 1}, {&in, 1});
+        require(other == float(1 - comm.rank()), "an exchange gives something else");
+      },
+      delayed);
+}
+
 TEST_CASE("receive_without_send_is_told_at_once_to_all") {
   const auto errors = errors_of(3, [](ThreadCommunicator& comm) {
     float value = 0;

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "weft/comm/message.hpp"
+#include "weft/comm/thread/world.hpp"
 
 namespace weft::comm {
 
@@ -16,17 +17,20 @@ struct alignas(alignment_bytes) Channel {
   std::atomic<Index> sent{0};                            // written by the sender
   alignas(alignment_bytes) std::atomic<Index> taken{0};  // written by the receiver
   std::array<Outgoing, std::size_t(depth)> messages;     // message i at i % depth, the sender's until `sent` is beyond it
+  std::array<Time, std::size_t(depth)> not_before;       // of each, for tests: see ThreadOptions::delay
 
   bool has_room() const { return sent.load() - taken.load() < depth; }
   bool has_message() const { return taken.load() < sent.load(); }
   bool is_empty() const { return !has_message(); }
 
-  void put(const Outgoing& message) {
+  Index number() const { return sent.load(); }  // of the next message, for its sender
+  void put(const Outgoing& message, Time from) {
     const Index number = sent.load();
-    messages[std::size_t(number % depth)] = message;
+    messages[std::size_t(number % depth)] = message, not_before[std::size_t(number % depth)] = from;
     sent.store(number + 1);
   }
   const Outgoing& front() const { return messages[std::size_t(taken.load() % depth)]; }
+  Time front_not_before() const { return not_before[std::size_t(taken.load() % depth)]; }
   void pop() { taken.store(taken.load() + 1); }
 };
 

@@ -21,7 +21,7 @@ class Exchange final : public GroupWait {
     while (has_moved && !group_.world().is_broken()) {
       has_moved = false;
       for (std::size_t i = 0; i < sends_.size(); ++i) has_moved |= can_post(i) && post(i);
-      for (std::size_t i = 0; i < receives_.size(); ++i) has_moved |= can_take(i) && take(i);
+      for (std::size_t i = 0; i < receives_.size(); ++i) has_moved |= can_take(i) && is_time(takes_from(i)) && take(i);
     }
   }
 
@@ -37,9 +37,10 @@ class Exchange final : public GroupWait {
     if (is_over()) return always;
     for (std::size_t i = 0; i < sends_.size(); ++i)
       if (can_post(i)) return always;
+    Time soonest = next_work_at();
     for (std::size_t i = 0; i < receives_.size(); ++i)
-      if (can_take(i)) return always;
-    return next_work_at();
+      if (can_take(i)) soonest = std::min(soonest, takes_from(i));
+    return soonest;
   }
 
   int missing() const override {
@@ -77,8 +78,18 @@ class Exchange final : public GroupWait {
     return true;
   }
 
+  // When a message that is there may be taken.
+  Time takes_from(std::size_t i) const { return group_.world().options().delay == nullptr ? always : from(i).front_not_before(); }
+  static bool is_time(Time time) { return time == always || time <= std::chrono::steady_clock::now(); }
+
   bool post(std::size_t i) {
-    to(i).put(sends_[i]);
+    Time from = always;
+    if (const auto delay = group_.world().options().delay) {
+      CallRecord call = sends_[i].call();
+      call.communicator = group_.id();
+      from = std::chrono::steady_clock::now() + delay(call, to(i).number());
+    }
+    to(i).put(sends_[i], from);
     posted_ |= std::uint64_t(1) << i;
     group_.wake(sends_[i].peer);
     return true;

@@ -24,8 +24,9 @@ struct ThreadOptions {
   // first 200 looks it keeps its core if every rank has one; else it lets others run between two looks, since the one it waits for may
   // need this very core (measured: 16 times slower otherwise).
   int spins = -1;
-  // For tests of overlap: how long after its start a collective may not move data at the earliest. Called by every rank for each of its
-  // collectives, numbered from 0 in each communicator; nobody sleeps because of it, except in a wait.
+  // For tests of overlap and of order: how long after its start a collective, and after its posting a message, may not move data at the
+  // earliest. Called by every rank for each of its collectives, numbered from 0 in each communicator, and by the sender of a message,
+  // numbered from 0 for each receiver; nobody sleeps because of it, except in a wait.
   std::chrono::nanoseconds (*delay)(const CallRecord& call, Index number) = nullptr;
 };
 
