@@ -77,7 +77,7 @@ def rows(tree):
         ("losses", links_of_types(tree, ["layer/loss.hpp"], has_name)),
         ("optimizers", links_of_types(tree, ["optim/*.hpp"], lambda body: has_name(body) and "num_states" in body)),
         ("rate schedules", links_of_types(tree, ["optim/*.hpp"], lambda body: re.search(r"double factor_at\(Index", body))),
-        ("parallel strategies", links_of_types(tree, ["strategy/*.hpp"], has_name)),
+        ("parallel strategies", links_of_types(tree, ["strategy/*.hpp"], lambda body: has_name(body) or "auto axes() const" in body)),
         ("communicators", links_of_types(tree, ["comm/*/*.hpp"], lambda body: "using communicator_tag" in body)),
         ("executors", links_of_types(tree, ["exec/*/*.hpp"], has_name)),
         ("matrix products", links_of_types(tree, ["kernel/**/*.hpp"], lambda body: has_name(body) and re.search(r"static void gemm\(", body))),

@@ -37,6 +37,18 @@ std::string id_of(const std::function<void()>& body) {
   return {};
 }
 
+// Reads a tensor once more after the last op of its unit's backward.
+class ReadAgain : public ShadowMemory::Watcher {
+ public:
+  explicit ReadAgain(const TensorName& name) : name_(name) {}
+  void after_op(ShadowMemory& shadow, Index unit, int op, bool backward, Index micro) override {
+    if (unit == name_.unit && op == 0 && backward && micro == name_.micro) shadow.read_again(name_, "the test");
+  }
+
+ private:
+  TensorName name_;
+};
+
 }  // namespace
 
 TEST_CASE("a_lifetime_that_is_lengthened_on_purpose_is_seen") {
@@ -49,14 +61,8 @@ TEST_CASE("a_lifetime_that_is_lengthened_on_purpose_is_seen") {
     const TensorName name{TensorKind::value, unit, t, 0};
     const bool is_kept = memory.values[std::size_t(t)].storage == Storage::slot;
     ++tried;
-    // Once more after the last op of backward of the unit.
-    const std::string id = id_of([&] {
-      step_watched(plan, [&](auto&, ShadowMemory& shadow) {
-        shadow.after_op = [&, name](ShadowMemory& own, Index u, int op, bool backward, Index micro) {
-          if (u == unit && op == 0 && backward && micro == 0) own.read_again(name, "the test");
-        };
-      });
-    });
+    ReadAgain again(name);
+    const std::string id = id_of([&] { step_watched(plan, [&](auto&, ShadowMemory& shadow) { shadow.watcher = &again; }); });
     kept += is_kept && id.empty();
     seen += !is_kept && id == "shadow.read";
     CHECK_MESSAGE((is_kept ? id.empty() : true), "tensor " << t << " " << id);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/config.hpp"
 #include "weft/base/error.hpp"
 #include "weft/base/text.hpp"
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -28,8 +27,12 @@ struct TensorName {
 
 class ShadowMemory {
  public:
-  // Called after every op of the walker: what a test does there.
-  std::function<void(ShadowMemory&, Index unit, int op, bool backward, Index micro)> after_op{};
+  // What a test does after every op of the walker.
+  struct Watcher {
+    virtual ~Watcher() = default;
+    virtual void after_op(ShadowMemory& shadow, Index unit, int op, bool backward, Index micro) = 0;
+  };
+  Watcher* watcher = nullptr;
 
   static constexpr std::size_t num_arenas = 6;
 

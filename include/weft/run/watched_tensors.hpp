@@ -61,7 +61,7 @@ class WatchedTensors : public TensorPlaces<Real> {
     see_write(TensorKind::value, u, op.output, micro,
               gathers ? slice * plan_.graph.tensor_ranks : op.kind == OpKind::scatter_rows ? slice : Index(-1), op.kind == OpKind::place);
     for_each_saved(u, op, micro, [&](const TensorName& name, const void* data, Index bytes) { shadow_->write(name, data, bytes); });
-    if (shadow_->after_op) shadow_->after_op(*shadow_, u, i, false, micro.number);
+    if (shadow_->watcher) shadow_->watcher->after_op(*shadow_, u, i, false, micro.number);
   }
 
   // For the weight part alone too: it reads what backward as a whole reads.
@@ -91,7 +91,7 @@ class WatchedTensors : public TensorPlaces<Real> {
     if (const Place part = memory_of(u).gradient_parts[n]; part.storage != Storage::none)
       uses_bytes(at(u, part, micro, nullptr, nullptr), u, op.input, micro,
                  op.kind == OpKind::scatter_rows || op.kind == OpKind::slice_rows);
-    if (shadow_->after_op) shadow_->after_op(*shadow_, u, i, true, micro.number);
+    if (shadow_->watcher) shadow_->watcher->after_op(*shadow_, u, i, true, micro.number);
   }
 
  private:
