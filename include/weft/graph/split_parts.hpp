@@ -13,6 +13,10 @@ struct CodeSplit {
   bool operator==(const CodeSplit&) const = default;
 };
 
+// Whether the model can be divided so at all.
+template <class Model, CodeSplit split>
+inline constexpr bool is_divisible = split_graph(lower<Model>(), split.ranks, split.sequence, split.classes).fault.rule == GraphRule::none;
+
 // What a rank has of a layer, and of the model's output.
 struct LeafPart {
   Features in{}, out{};

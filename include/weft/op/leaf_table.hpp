@@ -108,16 +108,17 @@ constexpr ModelCode<Real> model_code() {
 }
 
 // The code for a plan that is made at start-up, among the tensor degrees that are compiled: 1 and `tensor_ranks`, with and without sequence
-// parallelism. Errors: weft[code.tensor].
+// parallelism. Degrees that do not divide the model have no code: no plan has them. Errors: weft[code.tensor].
 template <class KernelSet, class Real, class Model, class Loss, Index... tensor_ranks>
 ModelCode<Real> model_code_for(Index ranks, bool sequence) {
   ModelCode<Real> code;
-  const auto consider = [&](const ModelCode<Real>& candidate) {
-    if (candidate.split.ranks == ranks && candidate.split.sequence == (sequence && ranks > 1)) code = candidate;
+  const auto consider = [&]<Index degree, bool by_rows>() {
+    if constexpr (degree == 1 || is_divisible<Model, CodeSplit{degree, by_rows, divides_classes<Loss>}>)
+      if (degree == ranks && by_rows == (sequence && ranks > 1)) code = model_code<KernelSet, Real, Model, Loss, degree, by_rows>();
   };
-  consider(model_code<KernelSet, Real, Model, Loss>());
-  (consider(model_code<KernelSet, Real, Model, Loss, tensor_ranks>()), ...);
-  (consider(model_code<KernelSet, Real, Model, Loss, tensor_ranks, true>()), ...);
+  consider.template operator()<1, false>();
+  (consider.template operator()<tensor_ranks, false>(), ...);
+  (consider.template operator()<tensor_ranks, true>(), ...);
   if (code.leaves == nullptr) {
     std::string compiled("1");
     for (const Index degree : std::initializer_list<Index>{tensor_ranks...}) compiled.append(", ").append(text_of(degree));

@@ -48,6 +48,9 @@ constexpr PlanFault find_fault(const GraphData& graph, const StrategyData& strat
             .other = batch.micro,
             .below = batch.global - batch.global % (strategy.data() * batch.micro),
             .above = round_up(batch.global, strategy.data() * batch.micro)};
+  if (strategy.stages() > 1 && strategy.chunks_asked != 1 && strategy.chunks_asked != strategy.chunks_per_stage)
+    return {
+        .rule = PlanRule::chunks_taken, .found = strategy.chunks_asked, .wanted = strategy.chunks_per_stage, .other = strategy.stages()};
   const Index num_chunks = strategy.stages() * strategy.chunks_per_stage;
   if (num_chunks < 1 || num_chunks > graph.num_units)
     return {.rule = PlanRule::stages_fit,

@@ -23,6 +23,7 @@ constexpr void lower_pipeline(const Axis& axis, StrategyData& out) {
   using Schedule = typename Axis::Schedule;
   Index chunks = 1;
   if constexpr (requires { axis.chunks; }) chunks = axis.chunks;
+  out.chunks_asked = chunks;
   out.chunks_per_stage = axis.size() > 1 ? chunks_per_stage<Schedule>(chunks) : 1;
   out.schedule = &schedule_table<Schedule>;
   out.schedule_name = Schedule::name, out.schedule_version = Schedule::version;

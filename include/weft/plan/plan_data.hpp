@@ -148,6 +148,7 @@ enum class PlanRule : char {
   sync_data,
   stages_fit,
   stages_fixed,
+  chunks_taken,
   pipeline_joins,
   schedule_refuses,
   schedule_table,

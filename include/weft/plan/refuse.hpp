@@ -61,6 +61,8 @@ constexpr const char* rule_text(PlanRule rule) {
       return "weft[pipeline.stages]: a pipeline needs a unit (a top-level node, or a repetition of a Repeat) for every chunk; use fewer stages or chunks";
     case PlanRule::stages_fixed:
       return "weft[pipeline.chunk_starts]: chunk_starts holds the first unit of every chunk, from 0 on, ascending, within the model; fix the list";
+    case PlanRule::chunks_taken:
+      return "weft[pipeline.chunks]: the schedule has another number of chunks a stage; leave Pipeline::chunks out, or use a schedule that interleaves";
     case PlanRule::pipeline_joins:
       return "weft[batch_norm.schedule]: a layer joins all micro-batches of a step, so they cannot follow each other through a pipeline; use one stage";
     case PlanRule::schedule_refuses:
@@ -147,6 +149,7 @@ inline std::string fault_text(const PlanData& plan) {
              ", nearest: " + number(fault.below) + " stages)";
     case PlanRule::stages_fixed:
       return text + " (entries " + number(fault.found) + ", chunks " + number(fault.wanted) + ", units " + number(fault.other) + ")";
+    case PlanRule::chunks_taken: return text + " (chunks " + number(fault.found) + ", the schedule's " + number(fault.wanted) + ")";
     case PlanRule::pipeline_joins: return text + " (stages " + number(fault.found) + ")";
     case PlanRule::schedule_refuses:
       return text + " (stages " + number(fault.found) + ", micro-batches " + number(fault.wanted) + ", chunks a stage " + number(fault.other) +
@@ -218,6 +221,8 @@ template <Index>
 struct stages;
 template <Index>
 struct chunks_a_stage;
+template <Index>
+struct chunks_of_schedule;
 template <Index>
 struct units;
 template <Index>
@@ -292,6 +297,7 @@ constexpr bool explain() {
   if constexpr (f.rule == sync_data) static_assert(acceptable<ranks<f.found>, divisible<f.wanted>>, "weft[sync.data]: replicas that a policy lets train alone divide nothing with other data ranks; let Replicas be the only data axis");
   if constexpr (f.rule == stages_fit) static_assert(acceptable<stages<f.found>, chunks_a_stage<f.other>, units<f.wanted>, nearest<f.below, f.above>>, "weft[pipeline.stages]: a pipeline needs a unit (a top-level node, or a repetition of a Repeat) for every chunk; use fewer stages or chunks");
   if constexpr (f.rule == stages_fixed) static_assert(acceptable<chunk_starts_given<f.found>, chunks<f.wanted>, units<f.other>>, "weft[pipeline.chunk_starts]: chunk_starts holds the first unit of every chunk, from 0 on, ascending, within the model; fix the list");
+  if constexpr (f.rule == chunks_taken) static_assert(acceptable<stages<f.other>, chunks_a_stage<f.found>, chunks_of_schedule<f.wanted>>, "weft[pipeline.chunks]: the schedule has another number of chunks a stage; leave Pipeline::chunks out, or use a schedule that interleaves");
   if constexpr (f.rule == pipeline_joins) static_assert(acceptable<stages<f.found>>, "weft[batch_norm.schedule]: a layer joins all micro-batches of a step, so they cannot follow each other through a pipeline; use one stage");
   if constexpr (f.rule == schedule_refuses) static_assert(acceptable<stages<f.found>, micros<f.wanted>, chunks_a_stage<f.other>>, "weft[schedule.shape_refused]: the schedule has no table for these stages, micro-batches and chunks; change one of them");
   if constexpr (f.rule == schedule_table) static_assert(acceptable<micros<f.wanted>, micros_of_table<f.found>>, "weft[schedule.table]: the table of a schedule is for another number of micro-batches than a rank has; change Batch or the table");

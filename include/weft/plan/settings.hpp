@@ -85,6 +85,7 @@ struct StrategyData {
   Recompute recompute = Recompute::none;
   bool fits_recompute = false;  // more is made again as far as the budget needs it
   Index chunks_per_stage = 1;                           // of a pipeline
+  Index chunks_asked = 1;                               // what the pipeline says, which its schedule may not take
   const char* schedule_name = "";                       // of a pipeline
   int schedule_version = 0;                             //
   ScheduleTable (*schedule)(ScheduleShape) = nullptr;   // what its stages do, in which order; null: no pipeline

@@ -33,7 +33,7 @@ struct Pipeline {
   using Schedule = std::conditional_t<PipelineSchedule<ScheduleType>, ScheduleType, schedule::OneForwardOneBackward>;
 
   Index stages = 1;
-  Index chunks = 1;            // of a stage, for schedules that interleave
+  Index chunks = 1;            // of a stage, for schedules that interleave; others refuse more than 1
   ChunkStarts chunk_starts{};  // empty: chosen so that the most expensive chunk is as cheap as can be
 
   constexpr Index size() const { return stages; }
