@@ -30,7 +30,7 @@ case " $* " in
     arguments+=(--text "$text")
     ;;
 esac
-case " $* " in *" --ranks"*) ;; *) arguments+=(--ranks 2) ;; esac
+case " $* " in *" --ranks"* | *" --strategy"*) ;; *) arguments+=(--ranks 2) ;; esac
 case " $* " in *" --steps"*) ;; *) arguments+=(--steps 2000) ;; esac
 
 say "train_gpt ${arguments[*]} $*"

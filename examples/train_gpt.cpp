@@ -77,11 +77,13 @@ int train(const Options& options, const weft::data::CharacterVocabulary& vocabul
   using Executor = weft::Cpu<weft::kernel::cpu::Builtin>;
 
   // [plan]
-  // Who does what: which rank holds which part of the model and of every batch. Checked here, before anything starts.
+  // Who does what: which rank holds which part of the model and of every batch. Checked here, before anything starts. A batch with fewer
+  // windows than that goes in micro-batches of one.
   const Strategy strategy = chosen(options);
   const weft::Index ranks = strategy.data.ranks, data_ranks = strategy.data.data();
-  const weft::PlanData plan = weft::plan_at_start<Model, Recipe>(
-      strategy.data, {.global = options.batch, .micro = options.batch / (data_ranks * strategy.micros), .sequence = gpt.sequence});
+  const weft::Index micro = std::max<weft::Index>(1, options.batch / (data_ranks * strategy.micros));
+  const weft::PlanData plan =
+      weft::plan_at_start<Model, Recipe>(strategy.data, {.global = options.batch, .micro = micro, .sequence = gpt.sequence});
   // [plan]
   const weft::Index before = weft::resident_bytes();  // program, libraries and text
   if (options.describe) std::printf("%s", weft::describe(plan, before).c_str());
@@ -122,9 +124,9 @@ int train(const Options& options, const weft::data::CharacterVocabulary& vocabul
     // [fit]
     const bool speaks = rank.rank() == 0;
     if (speaks)
-      std::printf("validation loss %.4f after %lld steps (best %.4f), %.0f tokens/s, %.0f %% of the peak of %lld core(s), %s\n",
-                  fit.validation_loss, static_cast<long long>(fit.steps), fit.best_validation_loss, fit.rows_per_second,
-                  100 * fit.peak_fraction, static_cast<long long>(ranks), weft::duration_text(fit.seconds).c_str());
+      std::printf("validation loss %.4f after %lld steps (best %.4f), %.0f tokens/s, %.0f %% of the cores' peak, %s\n", fit.validation_loss,
+                  static_cast<long long>(fit.steps), fit.best_validation_loss, fit.rows_per_second, 100 * fit.peak_fraction,
+                  weft::duration_text(fit.seconds).c_str());
     if (!options.save.empty()) {
 #ifdef WEFT_HAS_CHECKPOINT
       weft::save(trainer.engine(), options.save, weft::checkpoint::gpt2_layout());
@@ -175,12 +177,16 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app{"Trains a GPT on the characters of a text file."};
   app.add_option("--text", options.text, "the text to learn")->required()->check(CLI::ExistingFile);
-  app.add_option("--ranks", options.ranks, "data-parallel ranks, as threads")->capture_default_str();
+  const CLI::Range at_least_one(weft::Index(1), weft::Index(1'000'000'000)), not_negative(weft::Index(0), weft::Index(1'000'000'000));
+  CLI::Option* const ranks =
+      app.add_option("--ranks", options.ranks, "data-parallel ranks, as threads")->capture_default_str()->check(at_least_one);
   std::vector<std::string> names;
   for (const Strategy& strategy : strategies) names.emplace_back(strategy.name);
-  app.add_option("--strategy", options.strategy, "how the work is divided, instead of --ranks")->check(CLI::IsMember(names));
-  app.add_option("--steps", options.steps, "updates")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--batch", options.batch, "windows a step, over all ranks")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--strategy", options.strategy, "how the work is divided, instead of --ranks")
+      ->check(CLI::IsMember(names))
+      ->excludes(ranks);
+  app.add_option("--steps", options.steps, "updates")->capture_default_str()->check(at_least_one);
+  app.add_option("--batch", options.batch, "windows a step, over all ranks")->capture_default_str()->check(at_least_one);
   app.add_option("--config", options.config, "compiled size: tiny, cpu or medium")
       ->capture_default_str()
       ->check(CLI::IsMember({"tiny", "cpu", "medium"}));
@@ -188,12 +194,18 @@ int main(int argc, char** argv) {
   app.add_option("--rate", options.rate, "largest learning rate")->capture_default_str();
   app.add_option("--log", options.log, "CSV file of every step");
   app.add_option("--save", options.save, "safetensors file of the trained parameters");
-  app.add_option("--evaluate-every", options.evaluate_every, "steps between evaluations")->capture_default_str();
-  app.add_option("--evaluate-windows", options.evaluate_windows, "held-out windows that are evaluated at most")->capture_default_str();
-  app.add_option("--sample", options.sample, "characters to write at the end")->capture_default_str();
+  app.add_option("--evaluate-every", options.evaluate_every, "steps between evaluations; 0: none")
+      ->capture_default_str()
+      ->check(not_negative);
+  app.add_option("--evaluate-windows", options.evaluate_windows, "held-out windows that are evaluated at most")
+      ->capture_default_str()
+      ->check(at_least_one);
+  app.add_option("--sample", options.sample, "characters to write at the end")->capture_default_str()->check(not_negative);
   app.add_option("--prompt", options.prompt, "what the sample begins with");
-  app.add_option("--temperature", options.temperature, "of the sample; 0: always the most likely")->capture_default_str();
-  app.add_option("--top-k", options.top_k, "sample among so many; 0: all")->capture_default_str();
+  app.add_option("--temperature", options.temperature, "of the sample; 0: always the most likely")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 100.0));
+  app.add_option("--top-k", options.top_k, "sample among so many; 0: all")->capture_default_str()->check(not_negative);
   app.add_flag("--describe", options.describe, "print the plan");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -18,6 +18,35 @@ static_assert(Train::bytes_per_rank() <= 32 * weft::MiB, "a rank has 32 MiB");
 static_assert(Train::ledger().calls == 4 && Train::ledger().bytes <= 4 * weft::MiB, "four calls a step, of 4 MiB at most together");
 // [plan]
 
+namespace by_strategy {
+// [mesh]
+using weft::DataParallel, weft::Pipeline, weft::TensorParallel, weft::GroupKind;
+
+// Eight ranks: two copies of the model, each in two stages, each stage over two tensor ranks, which are neighbours.
+constexpr auto strategy = weft::mesh(DataParallel{.ranks = 2, .shard = weft::Shard::optimizer},
+                                     Pipeline<weft::schedule::ZeroBubbleH1>{.stages = 2}, TensorParallel{.ranks = 2, .sequence = true});
+using Train = weft::Plan<Model, strategy, weft::Batch{.global = 32, .micro = 2, .sequence = 64}>;
+
+static_assert(Train::num_ranks == 8 && Train::bytes_per_rank() <= 16 * weft::MiB, "a rank has 16 MiB");
+static_assert(Train::ledger(GroupKind::pipe).bytes_per_step() == 8 * (2 * 64 / 2) * 128 * 4,
+              "the first stage sends its output, of 8 micro-batches of 2 x 64 rows divided by two, 128 floats each");
+static_assert(Train::ledger(GroupKind::data).bytes_per_step() <= 4 * weft::MiB, "gradients scattered, parameters gathered");
+// [mesh]
+
+// [open]
+// Data ranks as many as there are, when the program starts. What does not depend on their number is checked now.
+using Open = weft::Plan<Model, weft::mesh(DataParallel{.ranks = weft::rest_of_world}, TensorParallel{.ranks = 2}),
+                        weft::Batch{.global = 32, .micro = 2, .sequence = 64}>;
+static_assert(Open::bytes_per_rank({.data = 8}) <= 24 * weft::MiB, "of 16 ranks, one has 24 MiB");
+// [open]
+
+// [coordinates]
+constexpr auto axes = weft::mesh(DataParallel{.ranks = 2}, Pipeline<>{.stages = 3}, TensorParallel{.ranks = 4});
+static_assert(axes.num_ranks() == 24 && axes.rank({1, 2, 0}) == 20 && axes.coordinate(20)[1] == 2, "the last axis is the closest");
+static_assert(axes.neighbour(1, 20, 1) == 12 && axes.color(2, 23) == 20, "the next stage; the first rank of a tensor group");
+// [coordinates]
+}  // namespace by_strategy
+
 // Without the blanks at the ends of lines, which editors remove from documents.
 std::string trimmed(const std::string& text) {
   std::istringstream lines(text);

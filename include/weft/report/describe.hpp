@@ -20,6 +20,29 @@ inline std::string bytes_text(Index bytes) {
   return text;
 }
 
+// "2.01 GB": of 1000, as links and devices are sold.
+inline std::string volume_text(double bytes) {
+  const char* units[] = {"B", "kB", "MB", "GB", "TB"};
+  int unit = 0;
+  while (bytes >= 1000 && unit < 4) bytes /= 1000, ++unit;
+  char text[48];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+  return text;
+}
+
+// "14.781 s", "8.123 ms"
+inline std::string seconds_text(double seconds) {
+  char text[48];
+  if (seconds >= 0.1)
+    std::snprintf(text, sizeof text, "%.3f s", seconds);
+  else
+    std::snprintf(text, sizeof text, "%.3f ms", 1e3 * seconds);
+  return text;
+}
+
+// "1 call", "3 calls"
+inline std::string calls_text(Index count) { return text_of(count, count == 1 ? " call" : " calls"); }
+
 // How the ranks of a tensor group divide a layer: "replicated" where it has no rule that applies, "outputs / 4", "rows / 4", and which of
 // its parameters have slices that several ranks keep.
 inline std::string split_text(const GraphData& graph, int leaf) {
@@ -40,7 +63,7 @@ inline std::string split_text(const GraphData& graph, int leaf) {
 // besides.
 inline std::string describe(const PlanData& plan, Index library_bytes = 0) {
   std::string out;
-  char line[256];
+  char line[512];
   const auto print = [&](const char* format, auto... values) {
     std::snprintf(line, sizeof line, format, values...);
     out += line;
@@ -48,8 +71,9 @@ inline std::string describe(const PlanData& plan, Index library_bytes = 0) {
   const auto bytes = [&](const char* what, Index count, const char* note) {
     if (count > 0) print("  %-14s %12s  %s\n", what, bytes_text(count).c_str(), note);
   };
-  print("model: %lld parameters, %.3g flops a row forward, %.3g with backward\n", static_cast<long long>(plan.graph.num_parameters()),
-        plan.forward_flops_per_row(), plan.training_flops_per_row());
+  print("model: %lld parameters, %.3g flops a row forward, %.3g with backward%s\n", static_cast<long long>(plan.graph.num_parameters()),
+        plan.forward_flops_per_row(), plan.training_flops_per_row(),
+        plan.graph.tensor_ranks > 1 ? "; flops and layers are those of one tensor rank" : "");
   for (const FrameSite& frame : plan.graph.frames) {
     for (int l = frame.first_leaf; l < frame.first_leaf + frame.num_leaves; ++l) {
       const LeafSite& leaf = plan.graph.leaves[std::size_t(l)];
@@ -69,13 +93,19 @@ inline std::string describe(const PlanData& plan, Index library_bytes = 0) {
   }
   const StrategyData& strategy = plan.strategy;
   const auto number = [](Index value) { return static_cast<long long>(value); };
-  print("step: %lld sequences of %lld, %lld micro-batches of %lld a data rank\n", number(plan.batch.global), number(plan.batch.sequence),
-        number(plan.micros), number(plan.batch.micro));
+  if (plan.batch.sequence > 1)
+    print("step: %lld sequences of %lld, ", number(plan.batch.global), number(plan.batch.sequence));
+  else
+    print("step: %lld rows, ", number(plan.batch.global));
+  print("%lld micro-batch%s of %lld a data rank\n", number(plan.micros), plan.micros > 1 ? "es" : "", number(plan.batch.micro));
   const char* sharded[] = {"", ", optimizer states", ", optimizer states and gradients", ", optimizer states, gradients and parameters"};
   print("ranks: %lld = %lld data x %lld pipe x %lld tensor%s", number(strategy.ranks), number(strategy.data()), number(strategy.stages()),
         number(strategy.tensor()), sharded[int(strategy.sharding())]);
   if (strategy.sharding() != Shard::none) print(" sharded over %lld", number(strategy.shards()));
   out += "\n";
+  if (*strategy.sync.name)
+    print("synchronisation: %s, every %lld%s\n", strategy.sync.name, number(strategy.sync.every),
+          strategy.sync.sums_gradients ? "" : "; each replica updates from its own gradients");
   if (plan.streams()) print("pipeline: %s, %zu chunks\n", strategy.schedule_name, plan.chunks.size());
   for (std::size_t c = 0; plan.streams() && c < plan.chunks.size(); ++c) {
     const ChunkData& chunk = plan.chunks[c];
@@ -104,7 +134,8 @@ inline std::string describe(const PlanData& plan, Index library_bytes = 0) {
   bytes("gradients", plan.memory.gradients, "");
   bytes("optimizer", plan.memory.optimizer, text_of(plan.training.optimizer_states, " states").c_str());
   bytes("gathered", plan.memory.gathered, "whole units of what is sharded");
-  bytes("activations", plan.memory.activations, plan.streams() ? "" : text_of(plan.depth, " micro-batch(es) held").c_str());
+  bytes("activations", plan.memory.activations,
+        plan.streams() ? "" : text_of(plan.depth, plan.depth == 1 ? " micro-batch held" : " micro-batches held").c_str());
   bytes("live", plan.memory.live, "made again before backward");
   bytes("boundaries", plan.memory.boundaries, "between parts of the model");
   bytes("workspace", plan.memory.workspace, "within a part, reused");
@@ -115,8 +146,8 @@ inline std::string describe(const PlanData& plan, Index library_bytes = 0) {
   bytes("scratch", plan.memory.scratch, "of kernels");
   if (library_bytes > 0) print("library bytes (measured): %s\n", bytes_text(library_bytes).c_str());
   const LedgerTotals sums = totals(plan, heaviest);
-  print("communication of such a rank and step: %lld calls, %s; control: %lld call(s), %s\n", number(sums.calls),
-        bytes_text(sums.bytes).c_str(), number(sums.control_calls), bytes_text(sums.control_bytes).c_str());
+  print("communication of %s rank and step: %s, %s; control: %s, %s\n", plan.streams() ? "such a" : "a", calls_text(sums.calls).c_str(),
+        bytes_text(sums.bytes).c_str(), calls_text(sums.control_calls).c_str(), bytes_text(sums.control_bytes).c_str());
   // Calls of a kind in one line: how many, their bytes, and one of them.
   struct Kind {
     LedgerPhase phase;
@@ -135,10 +166,11 @@ inline std::string describe(const PlanData& plan, Index library_bytes = 0) {
     add_entry(kinds[k].sums, entry);
   });
   for (const Kind& kind : kinds)
-    print("  %-16s %-8s %5lld calls, %10s; the first: %s\n", name_of(kind.phase), name_of(kind.group),
-          number(kind.sums.calls + kind.sums.control_calls), bytes_text(kind.sums.bytes + kind.sums.control_bytes).c_str(),
+    print("  %-16s %-8s %12s %10s; the first: %s\n", name_of(kind.phase), name_of(kind.group),
+          calls_text(kind.sums.calls + kind.sums.control_calls).c_str(), bytes_text(kind.sums.bytes + kind.sums.control_bytes).c_str(),
           to_text(kind.example).c_str());
   print("fingerprint: %016llx\n", static_cast<unsigned long long>(fingerprint(plan)));
+  for (std::size_t end; (end = out.find(" \n")) != out.npos;) out.erase(end, 1);
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "weft/plan/plan.hpp"
+#include "weft/report/describe.hpp"
 #include "weft/report/simulate.hpp"
 #include "weft/schedule/interleaved.hpp"
 #include "weft/schedule/zero_bubble.hpp"
@@ -201,9 +202,9 @@ inline std::string describe(const SearchResult& result, std::size_t rows = 10) {
   char line[192];
   for (std::size_t i = 0; i < rows && i < result.ranked.size(); ++i) {
     const SearchRow& row = result.ranked[i];
-    std::snprintf(line, sizeof line, "%3zu. %8.3f s %6.1f GB %6.1f TFLOP/s a rank, bubble %4.1f %%, waiting %4.1f %%  ", i + 1,
-                  row.step_seconds, row.memory_bytes / 1e9, row.model_flops_per_rank / 1e12, 100 * row.bubble_seconds / row.step_seconds,
-                  100 * row.exposed_seconds / row.step_seconds);
+    std::snprintf(line, sizeof line, "%3zu. %10s %9s %6.1f TFLOP/s a rank, bubble %4.1f %%, waiting %4.1f %%  ", i + 1,
+                  seconds_text(row.step_seconds).c_str(), volume_text(row.memory_bytes).c_str(), row.model_flops_per_rank / 1e12,
+                  100 * row.bubble_seconds / row.step_seconds, 100 * row.exposed_seconds / row.step_seconds);
     out += line + describe(row.candidate) + "\n";
   }
   std::vector<PlanRule> known;

@@ -2,6 +2,9 @@
 // Trains a planned model: steps, exact evaluation, and the loop around them with progress, log and hooks.
 #pragma once
 
+#include <algorithm>
+#include <thread>
+
 #include "weft/exec/cpu/peak.hpp"
 #include "weft/optim/rate_schedules.hpp"
 #include "weft/plan/plan.hpp"
@@ -41,7 +44,8 @@ struct FitOptions {
 struct FitResult {
   Index steps = 0, updates = 0;
   double loss = 0, validation_loss = -1, best_validation_loss = -1;
-  double rows_per_second = 0, seconds = 0, peak_fraction = 0;
+  double rows_per_second = 0, seconds = 0;
+  double peak_fraction = 0;  // of the multiply-add peak of the ranks' cores
   bool stopped = false;  // by a hook
 };
 
@@ -122,6 +126,7 @@ class Trainer {
     Progress progress(speaks && options.progress);
     CsvLog log(speaks ? options.log : std::string());
     const double peak = measure_peak_flops<typename EngineType::Kernels::I, Real>();
+    const double cores = double(std::min(plan().strategy.ranks, std::max(Index(1), Index(std::thread::hardware_concurrency()))));
     FitResult fit;
     Stopwatch all;
     double training_seconds = 0, rows = 0;
@@ -137,7 +142,8 @@ class Trainer {
       if (result.count > 0) fit.loss = result.loss;
       rows += result.count / double(plan().training.counts_per_row);
       fit.rows_per_second = rows / training_seconds;
-      fit.peak_fraction = fit.rows_per_second * plan().training_flops_per_row() / (peak * double(plan().strategy.ranks));
+      // Tensor ranks have their part of a row's flops each; ranks that share cores share peaks.
+      fit.peak_fraction = fit.rows_per_second * plan().training_flops_per_row() * double(plan().strategy.tensor()) / (peak * cores);
       skipped = result.finite ? 0 : skipped + 1;
       if (skipped > options.most_skipped)
         throw Error("fit.not_finite", "the gradient is not finite any more; lower the rate, clip the norm, or check the data (step " +
