@@ -5,7 +5,7 @@
 //   strategies_bench [--steps 2] [--rounds 5] [--only NAME]
 //
 // Flops of a step: PlanData::training_flops_per_row() · 4096 rows. Each strategy's tokens/s is held against that of data parallelism in the
-// same round; the median over rounds counts. Limits: pipe2 idles for (p-1)/(m+p-1) of a step, 1/17 here; tensor2 and zero3_2 send
+// same round; the median over rounds counts. The reproducible mode is to be held against "data2, micro-batches of 1". Limits: pipe2 idles for (p-1)/(m+p-1) of a step, 1/17 here; tensor2 and zero3_2 send
 // Plan::ledger().bytes_per_step() a rank, which two cores copy through their shared memory.
 #include <weft/weft.hpp>
 
@@ -41,6 +41,7 @@ const Case cases[] = {
     {"tensor2, sequence", 16, lower_strategy(mesh(TensorParallel{.ranks = 2, .sequence = true}))},
     {"zero1_2", 8, lower_strategy(mesh(DataParallel{.ranks = 2, .shard = Shard::optimizer}))},
     {"zero3_2", 8, lower_strategy(mesh(DataParallel{.ranks = 2, .shard = Shard::parameters}))},
+    {"data2, 8 a rank, reproducible", 1, lower_strategy(mesh(DataParallel{.ranks = 2}, weft::Reproducible{}))},
     {"data2, recompute", 8, lower_strategy(mesh(DataParallel{.ranks = 2}, Activations{.recompute = weft::Recompute::full}))},
 };
 

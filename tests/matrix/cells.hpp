@@ -26,6 +26,7 @@ struct Cell {
   int micros = 1;
   OrderChoice order = OrderChoice::data_first;
   TypeChoice type = TypeChoice::f64;
+  bool reproducible = false;
 
   int ranks() const { return data * stages * tensor; }
   int chunks() const { return schedule == ScheduleChoice::interleaved || schedule == ScheduleChoice::zero_bubble_v ? 2 : 1; }

@@ -25,9 +25,10 @@ StrategyData strategy_of(const Cell& cell, const PipeType& pipe) {
   const DataParallel data{.ranks = cell.data, .bucket_bytes = 50000, .shard = cell.shard, .shard_ranks = cell.data / cell.replicas};
   const TensorParallel tensor{.ranks = cell.tensor, .sequence = cell.sequence};
   const Activations activations{.recompute = cell.recompute};
-  if (cell.order == OrderChoice::pipe_first) return lower_strategy(mesh(pipe, data, tensor, activations));
-  if (cell.order == OrderChoice::tensor_first) return lower_strategy(mesh(tensor, data, pipe, activations));
-  return lower_strategy(mesh(data, pipe, tensor, activations));
+  const Reproducible order{.reproducible = cell.reproducible};
+  if (cell.order == OrderChoice::pipe_first) return lower_strategy(mesh(pipe, data, tensor, activations, order));
+  if (cell.order == OrderChoice::tensor_first) return lower_strategy(mesh(tensor, data, pipe, activations, order));
+  return lower_strategy(mesh(data, pipe, tensor, activations, order));
 }
 inline StrategyData strategy_of(const Cell& cell) {
   switch (cell.schedule) {
@@ -74,7 +75,7 @@ template <class Real, Index tensor_ranks>
 Trained run_with(const Cell& cell) {
   Trained trained;
   // One item a micro-batch; without a strategy all at once.
-  const Index per_rank = cell.micros, global = per_rank * cell.data, micro = cell.ranks() == 1 && cell.recompute == Recompute::none ? global : 1;
+  const Index per_rank = cell.micros, global = per_rank * cell.data, micro = cell.ranks() == 1 && cell.recompute == Recompute::none && !cell.reproducible ? global : 1;
   const StrategyData strategy = strategy_of(cell);
   const PlanData plan = plan_data<MatrixModel, MatrixRecipe<Real>>(strategy, Batch{.global = global, .micro = micro, .sequence = matrix_sequence});
   try {

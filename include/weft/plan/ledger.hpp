@@ -20,6 +20,7 @@ constexpr const char* name_of(LedgerPhase phase) {
     case LedgerPhase::bucket: return "gradient bucket";
     case LedgerPhase::tie: return "tie";
     case LedgerPhase::join_backward: return "join, backward";
+    case LedgerPhase::fold: return "fold";
     case LedgerPhase::control: return "control";
     case LedgerPhase::publish: return "publish";
     case LedgerPhase::synchronise: return "synchronise";
@@ -226,6 +227,14 @@ class LedgerWalk {
          .tag = u + 1},
         GroupKind::shard);
   }
+  // Partial gradients of a block go to the data rank that folds them, slice by slice; where it is not the one that updates, all get the sums.
+  constexpr void folded(Index u, Index elems) {
+    if (!has_data() || elems == 0) return;
+    CallRecord call{.operation = Operation::all_to_all, .type = plan_.training.type, .count = elems / strategy_.data(), .tag = u + 1};
+    for (Index level = 0; level < plan_.fold.last; ++level) put(LedgerPhase::fold, u, call, GroupKind::data);
+    call.operation = Operation::all_gather;
+    if (strategy_.shards() != strategy_.data()) put(LedgerPhase::fold, u, call, GroupKind::data);
+  }
   // Units and guests of a stage, in the order of its arena.
   template <class Function>
   constexpr void for_each_block(Function&& function) const {
@@ -263,7 +272,9 @@ class LedgerWalk {
     for (int c : stage_.chunks)
       for (Index u = plan_.chunks[std::size_t(c)].first_unit; u < plan_.chunks[std::size_t(c)].end_unit; ++u)
         if (!strategy_.shards_gradients() || plan_.is_shared(u)) each_summed(u);
-    if (sharding == Shard::none) {
+    if (strategy_.reproducible) {
+      for_each_block([&](Index u, Index elems, bool) { folded(u, elems); });
+    } else if (sharding == Shard::none) {
       for (; sums_gradients() && next < stage_.buckets.size(); ++next)
         put(LedgerPhase::bucket, Index(next), all_reduce(plan_.training.type, stage_.buckets[next].elems, Index(next)), GroupKind::data);
     } else {
@@ -277,7 +288,7 @@ class LedgerWalk {
         });
     }
     for (std::size_t t = 0; t < plan_.ties.size(); ++t)
-      if (plan_.ties[t].contains(number_))
+      if (plan_.ties[t].stages.size() > 1 && plan_.ties[t].contains(number_))
         put(LedgerPhase::tie, Index(t),
             all_reduce(plan_.training.type, plan_.units[std::size_t(plan_.ties[t].unit)].parameter_elems / strategy_.shards(), Index(t)),
             GroupKind::tie);

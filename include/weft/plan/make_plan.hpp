@@ -3,6 +3,7 @@
 // for plans whose sizes are known at start-up only; both give the same data and the same faults.
 #pragma once
 
+#include "weft/base/exact_sum.hpp"
 #include "weft/base/hash.hpp"
 #include "weft/graph/split.hpp"
 #include "weft/layout/fit_to_world.hpp"
@@ -66,6 +67,14 @@ constexpr PlanFault find_fault(const GraphData& graph, const StrategyData& strat
   for (int i = 0; i < strategy.axes.size(); ++i) data_axes += strategy.axes[i].role == Role::batch && strategy.axes[i].extent > 1;
   if (strategy.updates_alone() && (data_axes > 1 || strategy.shards() > 1))
     return {.rule = PlanRule::sync_data, .found = strategy.data(), .wanted = strategy.shards()};
+  if (strategy.reproducible) {
+    if (strategy.tensor() > 1) return {.rule = PlanRule::reproducible_tensor, .found = strategy.tensor()};
+    if (graph.joins()) return {.rule = PlanRule::reproducible_joins};
+    if (strategy.updates_alone()) return {.rule = PlanRule::reproducible_sync, .found = strategy.data()};
+    for (const ParameterSite& site : graph.parameters)
+      if (const Index uses = num_uses_elsewhere(graph, int(&site - graph.parameters.data())); uses > 1)
+        return {.rule = PlanRule::reproducible_ties, .leaf = site.leaf, .found = uses};
+  }
   if (graph.joins() && strategy.updates_alone()) return {.rule = PlanRule::sync_joins, .found = strategy.data()};
   if (graph.joins() && strategy.shards_gradients()) return {.rule = PlanRule::shard_joins, .found = strategy.shards()};
   if (graph.longest_sequence > 0 && batch.sequence > graph.longest_sequence)
@@ -73,6 +82,21 @@ constexpr PlanFault find_fault(const GraphData& graph, const StrategyData& strat
   if (!training.target.valid())
     return {
         .rule = PlanRule::loss_fits, .leaf = int(graph.leaves.size()) - 1, .found = graph.output.channels, .wanted = graph.output.plane()};
+  return {};
+}
+
+// The first stage, and micro-batch, whose gradients do not come in the order of the micro-batches, if there is one.
+constexpr PlanFault find_disorder(const PlanData& plan) {
+  for (std::size_t s = 0; s < plan.stages.size(); ++s)
+    for (int c : plan.stages[s].chunks)
+      for (const ActionKind part : {ActionKind::backward_input, ActionKind::backward_weight}) {
+        int last = -1;
+        for (const Action& action : plan.stages[s].actions) {
+          if (action.chunk != c || (action.kind != part && action.kind != ActionKind::backward)) continue;
+          if (action.micro != last + 1) return {.rule = PlanRule::reproducible_order, .found = Index(s), .wanted = action.micro};
+          last = action.micro;
+        }
+      }
   return {};
 }
 
@@ -223,6 +247,13 @@ constexpr Memory make_memory(const PlanData& plan, int stage_number, const Execu
   Memory out = stage.memory;
   out.parameters = strategy.shards_parameters() ? part : whole;
   out.gradients = strategy.shards_gradients() ? part : whole;
+  if (strategy.reproducible) {
+    // Partial sums beside each other; what a micro-batch adds to a unit, and to guests; the parts of all ranks of a block's slice.
+    out.gradients *= plan.fold.most;
+    Index guests = 0, largest = stage.largest_unit_elems;
+    for (const GuestData& guest : stage.guests) guests += guest.elems, largest = guest.elems > largest ? guest.elems : largest;
+    out.fold = unit + aligned(guests * real) + (strategy.data() > 1 ? plan.fold.last * aligned(largest * real) : 0);
+  }
   out.optimizer = plan.training.optimizer_states * (strategy.sharding() == Shard::none ? whole : part);
   if (strategy.shards_gradients()) out.gathered += num_scatter_buffers * unit + resident;
   if (strategy.shards_parameters()) out.gathered += num_gather_buffers * unit + resident;
@@ -256,9 +287,12 @@ constexpr PlanData make_plan_as_said(GraphData graph, const StrategyData& strate
   while (plan.nominal < double(batch.global) * double(batch.sequence) * double(training.counts_per_row)) plan.nominal *= 2;
   plan.joins = find_joins(graph);
   plan.watermarks = gradient_watermarks(graph);
-  plan.units = make_units(graph, strategy.shards());
+  plan.units = make_units(graph, strategy.reproducible ? strategy.data() : strategy.shards());
+  if (strategy.reproducible) plan.fold = fold_size(strategy.data(), plan.micros), plan.control_elems += 2 * ExactSum::num_limbs;
   plan.fault = place_schedule(plan);
   plan.strategy.table = nullptr, plan.strategy.proved = nullptr;  // have been used, and need not outlive the plan
+  if (plan.fault.rule != PlanRule::none) return plan;
+  if (strategy.reproducible) plan.fault = find_disorder(plan);
   if (plan.fault.rule != PlanRule::none) return plan;
   const bool splits = splits_backward(plan);
   if (strategy.recompute != Recompute::none && splits)
@@ -299,6 +333,7 @@ constexpr std::uint64_t fingerprint(const PlanData& plan) {
   Fingerprint print;
   print.add(plan.strategy.ranks).add(plan.strategy.bucket_bytes).add(plan.strategy.overlap);
   for (int i = 0; i < plan.strategy.axes.size(); ++i) print.add(Index(plan.strategy.axes[i].role)).add(plan.strategy.axes[i].extent);
+  print.add(plan.strategy.reproducible);
   print.add(Index(plan.strategy.sharding())).add(plan.strategy.shards()).add(Index(plan.strategy.recompute));
   print.add(plan.strategy.schedule_name).add(plan.strategy.schedule_version).add(Index(plan.strategy.table_print)).add(plan.micros);
   for (const ChunkData& chunk : plan.chunks) print.add(chunk.stage).add(chunk.first_unit).add(chunk.end_unit).add(chunk.depth);

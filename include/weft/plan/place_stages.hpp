@@ -73,7 +73,20 @@ constexpr void place_parameters(PlanData& plan, int stage_number) {
   }
 }
 
+// How many repetitions of other blocks use a parameter.
+constexpr Index num_uses_elsewhere(const GraphData& graph, int owner) {
+  Index uses = 0;
+  const auto first_unit_of = [&](const ParameterSite& site) { return graph.frames[std::size_t(graph.leaves[std::size_t(site.leaf)].frame)].first_unit; };
+  for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
+    const ParameterSite& site = graph.parameters[p];
+    if (site.owner == owner && int(p) != owner && first_unit_of(site) != first_unit_of(graph.parameters[std::size_t(owner)]))
+      uses += graph.frames[std::size_t(graph.leaves[std::size_t(site.leaf)].frame)].count;
+  }
+  return uses;
+}
+
 // Ties between units: a stage that uses a parameter of another stage's unit gets it as a guest, and both sum their gradients.
+// In the reproducible mode another use on the owner's own stage is a guest too: its gradients are folded apart.
 constexpr void place_ties(PlanData& plan) {
   for (const ParameterSite& site : plan.graph.parameters) {
     const int owner = site.owner;
@@ -84,7 +97,7 @@ constexpr void place_ties(PlanData& plan) {
     const int owner_stage = plan.stage_of_unit(unit);
     for (Index repetition = 0; repetition < user.count; ++repetition) {
       const int stage_number = plan.stage_of_unit(user.first_unit + repetition);
-      if (stage_number == owner_stage || plan.first_elem(stage_number, owner, 0) >= 0) continue;
+      if (stage_number == owner_stage ? !plan.strategy.reproducible : plan.first_elem(stage_number, owner, 0) >= 0) continue;
       StageData& stage = plan.stages[std::size_t(stage_number)];
       const Index elems = plan.units[std::size_t(unit)].parameter_elems;
       stage.guests.push_back({owner, unit, stage.parameter_elems, elems});
@@ -95,7 +108,7 @@ constexpr void place_ties(PlanData& plan) {
         plan.ties.push_back({owner, unit, {}});
         plan.ties[tie].stages.push_back(owner_stage);
       }
-      plan.ties[tie].stages.push_back(stage_number);
+      if (stage_number != owner_stage) plan.ties[tie].stages.push_back(stage_number);
     }
   }
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {

@@ -68,6 +68,7 @@ constexpr StrategyData lower_strategy(const Strategy& strategy) {
     if constexpr (requires { axis.bucket_bytes; }) out.bucket_bytes = axis.bucket_bytes;
     if constexpr (requires { axis.recompute; }) out.recompute = axis.recompute;
     if constexpr (requires { axis.fit; }) out.fits_recompute = axis.fit;
+    if constexpr (requires { axis.reproducible; }) out.reproducible = axis.reproducible;
     if constexpr (requires { axis.sequence; }) out.sequence = axis.sequence;
     if constexpr (requires { typename Axis::Policy; }) lower_policy(axis, out);
     if constexpr (requires { axis.overlap; }) out.overlap = axis.overlap;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "weft/layout/call.hpp"
+#include "weft/plan/fold_tree.hpp"
 #include "weft/plan/place_tensors.hpp"
 #include "weft/plan/settings.hpp"
 #include "weft/schedule/table.hpp"
@@ -70,7 +71,7 @@ struct JoinSite {
   int frame = 0, op = 0, leaf = 0;
 };
 
-enum class LedgerPhase : char { join_forward, message, gather, scatter, layer_forward, layer_backward, loss, summed, bucket, tie, join_backward, control, publish, synchronise };
+enum class LedgerPhase : char { join_forward, message, gather, scatter, layer_forward, layer_backward, loss, summed, bucket, tie, join_backward, fold, control, publish, synchronise };
 
 // A call that a rank makes in a step. Where it grows with the rows of `micro`, `call.count` is that at capacity: elems_per_row for every row,
 // or for a slice of the rows (`divided`).
@@ -96,11 +97,11 @@ struct Memory {
   Index parameters = 0, buffers = 0, gradients = 0, optimizer = 0;
   Index gathered = 0;  // whole units of parameters and gradients that are sharded
   Index activations = 0, live = 0, boundaries = 0, workspace = 0, messages = 0;
-  Index inputs = 0, joins = 0, loss = 0, control = 0, scratch = 0;
+  Index inputs = 0, joins = 0, loss = 0, fold = 0, control = 0, scratch = 0;  // fold: of the reproducible mode
 
   constexpr Index total() const {
     return parameters + buffers + gradients + optimizer + gathered + activations + live + boundaries + workspace + messages + inputs + joins + loss +
-           control + scratch;
+           fold + control + scratch;
   }
 };
 
@@ -146,6 +147,11 @@ enum class PlanRule : char {
   sync_every,
   sync_joins,
   sync_data,
+  reproducible_tensor,
+  reproducible_joins,
+  reproducible_sync,
+  reproducible_ties,
+  reproducible_order,
   stages_fit,
   stages_fixed,
   chunks_taken,
@@ -188,6 +194,7 @@ struct PlanData {
 
   Index rows = 0;    // capacity of a micro-batch: tokens or images
   Index micros = 0;  // micro-batches a rank and step, when ranks get equal shares
+  FoldSize fold{};   // of the reproducible mode: partial gradients of a rank; else none
   Index depth = 1;   // micro-batches whose activations are held at once by a stage without a schedule
   Index control_elems = 0;
   double nominal = 1;  // a power of two >= the targets of a step: gradients are sums / nominal until the optimizer sees them

@@ -57,6 +57,16 @@ constexpr const char* rule_text(PlanRule rule) {
       return "weft[sync.data]: replicas that a policy lets train alone divide nothing with other data ranks; let Replicas be the only data axis";
     case PlanRule::sync_joins:
       return "weft[batch_norm.sync]: a layer joins the micro-batches of all replicas, which the policy lets train alone; use DataParallel";
+    case PlanRule::reproducible_tensor:
+      return "weft[reproducible.tensor]: the reproducible mode does not cover tensor ranks yet, whose sums would need fixed parts; use TensorParallel{.ranks = 1}, or leave Reproducible out";
+    case PlanRule::reproducible_joins:
+      return "weft[batch_norm.reproducible]: a layer joins micro-batches, whose sums are not folded in a fixed order yet; leave Reproducible out";
+    case PlanRule::reproducible_sync:
+      return "weft[reproducible.sync]: replicas that update alone depend on how many there are; use DataParallel, or leave Reproducible out";
+    case PlanRule::reproducible_ties:
+      return "weft[reproducible.ties]: a parameter is tied by more than one use in other blocks, which have no fixed order of summing; tie it once, or leave Reproducible out";
+    case PlanRule::reproducible_order:
+      return "weft[reproducible.order]: the schedule takes micro-batches backward in another order than their own; change the schedule, or leave Reproducible out";
     case PlanRule::stages_fit:
       return "weft[pipeline.stages]: a pipeline needs a unit (a top-level node, or a repetition of a Repeat) for every chunk; use fewer stages or chunks";
     case PlanRule::stages_fixed:
@@ -144,6 +154,10 @@ inline std::string fault_text(const PlanData& plan) {
     case PlanRule::sync_every: return text + " (every " + number(fault.found) + ")";
     case PlanRule::sync_joins: return text + " (replicas " + number(fault.found) + ")";
     case PlanRule::sync_data: return text + " (data ranks " + number(fault.found) + ", shards " + number(fault.wanted) + ")";
+    case PlanRule::reproducible_tensor: return text + " (tensor ranks " + number(fault.found) + ")";
+    case PlanRule::reproducible_sync: return text + " (replicas " + number(fault.found) + ")";
+    case PlanRule::reproducible_ties: return text + " (uses " + number(fault.found) + ")";
+    case PlanRule::reproducible_order: return text + " (stage " + number(fault.found) + ", micro-batch " + number(fault.wanted) + ")";
     case PlanRule::stages_fit:
       return text + " (stages " + number(fault.found) + ", chunks a stage " + number(fault.other) + ", units " + number(fault.wanted) +
              ", nearest: " + number(fault.below) + " stages)";
@@ -295,6 +309,11 @@ constexpr bool explain() {
   if constexpr (f.rule == sync_every) static_assert(acceptable<given<f.found>>, "weft[sync.every]: a policy's number is at least 1; change Replicas::every");
   if constexpr (f.rule == sync_joins) static_assert(acceptable<ranks<f.found>>, "weft[batch_norm.sync]: a layer joins the micro-batches of all replicas, which the policy lets train alone; use DataParallel");
   if constexpr (f.rule == sync_data) static_assert(acceptable<ranks<f.found>, divisible<f.wanted>>, "weft[sync.data]: replicas that a policy lets train alone divide nothing with other data ranks; let Replicas be the only data axis");
+  if constexpr (f.rule == reproducible_tensor) static_assert(acceptable<ranks<f.found>>, "weft[reproducible.tensor]: the reproducible mode does not cover tensor ranks yet, whose sums would need fixed parts; use TensorParallel{.ranks = 1}, or leave Reproducible out");
+  if constexpr (f.rule == reproducible_joins) static_assert(acceptable<Layer>, "weft[batch_norm.reproducible]: a layer joins micro-batches, whose sums are not folded in a fixed order yet; leave Reproducible out");
+  if constexpr (f.rule == reproducible_sync) static_assert(acceptable<ranks<f.found>>, "weft[reproducible.sync]: replicas that update alone depend on how many there are; use DataParallel, or leave Reproducible out");
+  if constexpr (f.rule == reproducible_ties) static_assert(acceptable<given<f.found>>, "weft[reproducible.ties]: a parameter is tied by more than one use in other blocks, which have no fixed order of summing; tie it once, or leave Reproducible out");
+  if constexpr (f.rule == reproducible_order) static_assert(acceptable<stage<f.found>, micros<f.wanted>>, "weft[reproducible.order]: the schedule takes micro-batches backward in another order than their own; change the schedule, or leave Reproducible out");
   if constexpr (f.rule == stages_fit) static_assert(acceptable<stages<f.found>, chunks_a_stage<f.other>, units<f.wanted>, nearest<f.below, f.above>>, "weft[pipeline.stages]: a pipeline needs a unit (a top-level node, or a repetition of a Repeat) for every chunk; use fewer stages or chunks");
   if constexpr (f.rule == stages_fixed) static_assert(acceptable<chunk_starts_given<f.found>, chunks<f.wanted>, units<f.other>>, "weft[pipeline.chunk_starts]: chunk_starts holds the first unit of every chunk, from 0 on, ascending, within the model; fix the list");
   if constexpr (f.rule == chunks_taken) static_assert(acceptable<stages<f.other>, chunks_a_stage<f.found>, chunks_of_schedule<f.wanted>>, "weft[pipeline.chunks]: the schedule has another number of chunks a stage; leave Pipeline::chunks out, or use a schedule that interleaves");

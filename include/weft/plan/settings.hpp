@@ -9,6 +9,7 @@
 #include "weft/strategy/data_parallel.hpp"
 #include "weft/strategy/pipeline.hpp"
 #include "weft/strategy/recompute.hpp"
+#include "weft/strategy/reproducible.hpp"
 #include "weft/strategy/synchronisation.hpp"
 
 namespace weft {
@@ -81,6 +82,7 @@ struct StrategyData {
   Shard shard = Shard::none;
   Index shard_ranks = 0;                                // data ranks that hold one copy of what is sharded; 0: all
   SyncData sync{};
+  bool reproducible = false;  // the same bits for every layout
   bool sequence = false;  // of a tensor axis
   Recompute recompute = Recompute::none;
   bool fits_recompute = false;  // more is made again as far as the budget needs it
@@ -102,7 +104,7 @@ struct StrategyData {
   constexpr Shard sharding() const { return shards() > 1 ? shard : Shard::none; }
   // Whether every data rank updates from its own gradients.
   constexpr bool updates_alone() const { return !sync.sums_gradients && data() > 1; }
-  constexpr bool shards_gradients() const { return sharding() >= Shard::gradients; }
+  constexpr bool shards_gradients() const { return sharding() >= Shard::gradients && !reproducible; }
   constexpr bool shards_parameters() const { return sharding() == Shard::parameters; }
   constexpr RankPlace place(Index rank) const { return axes.size() == 0 ? RankPlace{.data = rank} : axes.place(rank); }
   constexpr Index rank(RankPlace place) const { return axes.size() == 0 ? place.data : axes.rank(place); }

@@ -18,6 +18,8 @@ class ControlBlock {
   explicit ControlBlock(double* data) : data_(data) {}
   double& operator[](ControlField field) { return data_[int(field)]; }
   double& touched(Index i) { return data_[control_fields + i]; }
+  // Of the reproducible mode: the limbs of the loss, then of the square sum.
+  double* exact(const PlanData& plan) { return data_ + plan.control_elems - 2 * ExactSum::num_limbs; }
   // Of replicas that update alone, behind everything else: what `count` and `square_sum` are of each.
   double& replica_count(const PlanData& plan, Index replica) { return data_[plan.control_elems - 2 * (plan.strategy.data() - replica)]; }
   double& replica_square_sum(const PlanData& plan, Index replica) {

@@ -195,7 +195,9 @@ class Engine {
 
   StepResult finish_step(const Request& request) {
     ControlBlock control(state_.arenas.control.template as<double>());
-    const double squares = exchange_.square_sum();
+    ExactSum exact_squares;
+    if (plan().strategy.reproducible) exact_squares = exchange_.exact_square_sum();
+    const double squares = plan().strategy.reproducible ? exact_squares.value() : exchange_.square_sum();
     control[ControlField::square_sum] = squares;
     control[ControlField::non_finite] = std::isfinite(squares) ? 0 : 1;
     const bool updates_alone = plan().strategy.updates_alone();
@@ -206,8 +208,14 @@ class Engine {
     control[ControlField::done] = request.done, control[ControlField::stop] = request.stop;
     control[ControlField::idle] = request.idle && place().stage == 0 && place().tensor == 0;
     if (place().tensor == 0) updater_.tell_touched(control);
+    double* exact = control.exact(plan());
+    if (plan().strategy.reproducible) run_.exact_loss().store(exact), exact_squares.store(exact + ExactSum::num_limbs);
     if (!state_.is_alone()) communicator().all_reduce(state_.arenas.control.template as<double>(), plan().control_elems, Reduction::sum);
     ++num_steps_;
+    if (plan().strategy.reproducible) {
+      control[ControlField::loss] = ExactSum::load(exact).value();
+      control[ControlField::square_sum] = ExactSum::load(exact + ExactSum::num_limbs).value();
+    }
 
     StepResult result;
     result.count = control[ControlField::count];

@@ -5,7 +5,8 @@
 #include <cstring>
 #include <vector>
 
-#include "weft/run/rank_state.hpp"
+#include "weft/base/exact_sum.hpp"
+#include "weft/run/gradient_fold.hpp"
 
 namespace weft {
 
@@ -14,7 +15,7 @@ class GradientExchange {
  public:
   using Real = typename State::Real;
 
-  explicit GradientExchange(State& state) : state_(state), plan_(state.plan) {
+  explicit GradientExchange(State& state) : state_(state), plan_(state.plan), fold_(state) {
     requests_.reserve(state.stage().buckets.size());
     find_counted();
   }
@@ -22,6 +23,7 @@ class GradientExchange {
   void begin_step() {
     std::memset(state_.arenas.gradients.data(), 0, std::size_t(state_.arenas.gradients.bytes()));
     state_.store.clear_resident_gradients();
+    if (plan_.strategy.reproducible) fold_.begin_step();
     requests_.clear();
     next_bucket_ = 0;
   }
@@ -37,6 +39,10 @@ class GradientExchange {
   void progress() {
     if (next_bucket_ > 0) state_.groups[GroupKind::data].progress();
   }
+  // Backward of an op has given its parameters a micro-batch's part.
+  void op_done(Index u, int i, ActionKind kind, int micro) {
+    if (plan_.strategy.reproducible) fold_.op_done(u, i, kind, micro);
+  }
   // Where gradients are sharded: those that a micro-batch gave to a unit are complete.
   void unit_done(Index u) {
     if (!plan_.is_shared(u)) sum_over_tensor(u);
@@ -45,7 +51,9 @@ class GradientExchange {
 
   // Once a step: the rest. Afterwards every rank has the sums of what it updates.
   void finish() {
-    if (plan_.strategy.sharding() == Shard::none) {
+    if (plan_.strategy.reproducible) {
+      fold_.finish();
+    } else if (plan_.strategy.sharding() == Shard::none) {
       while (sums_over_data() && next_bucket_ < state_.stage().buckets.size()) start_bucket();
       for (auto& request : requests_) state_.groups[GroupKind::data].wait(request);
       requests_.clear();
@@ -55,7 +63,7 @@ class GradientExchange {
       state_.store.scatter_rest([](Index count, const Real* from, Real* to) { std::memcpy(to, from, std::size_t(count) * sizeof(Real)); });
     }
     for (std::size_t t = 0; t < plan_.ties.size(); ++t) {
-      if (!plan_.ties[t].contains(state_.stage_number())) continue;
+      if (plan_.ties[t].stages.size() == 1 || !plan_.ties[t].contains(state_.stage_number())) continue;
       for (const Block& block : state_.store.blocks()) {
         const bool guest = block.guest >= 0 && state_.stage().guests[std::size_t(block.guest)].parameter == plan_.ties[t].parameter;
         if (guest || (block.guest < 0 && block.unit == plan_.ties[t].unit))
@@ -70,7 +78,29 @@ class GradientExchange {
     const Index shards = store.shards();
     if (shards > 1 && state_.place.data / shards != 0) return 0;  // a replica of what others count
     double sum = 0;
-    const auto add = [&](Index count, const Real* data) { sum += State::Kernels::square_sum(count, data); };
+    for_each_counted([&](Index count, const Real* data) { sum += State::Kernels::square_sum(count, data); });
+    return sum;
+  }
+  // The same without rounding.
+  ExactSum exact_square_sum() const {
+    ExactSum sum;
+    if (state_.store.shards() > 1 && state_.place.data / state_.store.shards() != 0) return sum;
+    for_each_counted([&](Index count, const Real* data) {
+      for (Index i = 0; i < count; ++i) sum.add(double(data[i]) * double(data[i]));
+    });
+    return sum;
+  }
+
+ private:
+  struct Range {
+    Index first = 0, elems = 0;
+  };
+
+  // add(count, gradients) for this rank's part of the gradient.
+  template <class Add>
+  void for_each_counted(Add&& add) const {
+    const auto& store = state_.store;
+    const Index shards = store.shards();
     // Without shards, every data rank has the whole gradient and counts its part of it; a replica that updates alone counts all of its own.
     const Index owned = state_.stage().guests.empty() ? state_.stage().parameter_elems : state_.stage().guests[0].first_elem;
     const bool alone = plan_.strategy.updates_alone();
@@ -88,16 +118,10 @@ class GradientExchange {
         if (from < to && block.guest < 0) add(to - from, store.own_gradients(block) + (from - first));
       }
     }
-    return sum;
   }
 
- private:
-  struct Range {
-    Index first = 0, elems = 0;
-  };
-
   bool sums_over_data() const { return state_.groups.has(GroupKind::data) && !plan_.strategy.updates_alone(); }
-  bool overlaps() const { return plan_.strategy.overlap && plan_.strategy.sharding() == Shard::none && sums_over_data(); }
+  bool overlaps() const { return plan_.strategy.overlap && !plan_.strategy.reproducible && plan_.strategy.sharding() == Shard::none && sums_over_data(); }
 
   void start_bucket() {
     const Bucket& bucket = state_.stage().buckets[next_bucket_];
@@ -149,6 +173,7 @@ class GradientExchange {
 
   State& state_;
   const PlanData& plan_;
+  GradientFold<State> fold_;
   std::vector<Range> counted_;
   std::vector<decltype(std::declval<typename State::Comm&>().start_all_reduce(static_cast<Real*>(nullptr), Index(0), Reduction::sum, Index(0)))>
       requests_;

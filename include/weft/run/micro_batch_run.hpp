@@ -36,13 +36,15 @@ class MicroBatchRun {
     left_.assign(plan_.chunks.size(), 0);
   }
 
+  // The sum of the losses of this rank's micro-batches in the step, without rounding; of the reproducible mode.
+  ExactSum& exact_loss() { return loss_; }
   // Rows of a micro-batch of the last step.
   Index rows(int micro) const { return micros_[std::size_t(micro)].leading.rows(); }
 
   // Forward and backward of a step. The first step allocates the list of micro-batches.
   template <class Fill>
   void run(Index num_micros, Fill& fill) {
-    num_micros_ = num_micros;
+    num_micros_ = num_micros, loss_ = {};
     micros_.clear();
     micros_.reserve(std::size_t(std::max(plan_.micros, num_micros)));
     const Index rounds = state_.lockstep() ? plan_.micros : num_micros;
@@ -136,6 +138,7 @@ class MicroBatchRun {
     walker_.wrote_chunk_gradient(micro);
     if (state_.place.tensor != 0) return;
     ControlBlock control(state_.arenas.control.template as<double>());
+    if (plan_.strategy.reproducible) loss_.add(sum.loss);
     control[ControlField::loss] += sum.loss, control[ControlField::count] += double(sum.count);
   }
 
@@ -166,6 +169,7 @@ class MicroBatchRun {
     };
     const auto after = [&](Index u, int i) {
       if (i == 0 && plan_.strategy.shards_gradients()) exchange_.unit_done(u);
+      exchange_.op_done(u, i, action.kind, action.micro);
       if (last) exchange_.start_buckets(action.chunk, walker_.watermark(u, i));
       exchange_.progress();
     };
@@ -297,6 +301,7 @@ class MicroBatchRun {
   std::vector<MicroBatch> micros_;
   std::vector<Index> left_;  // by chunk: backwards that are still to come in this step
   Index num_micros_ = 0;
+  ExactSum loss_{};
   static constexpr Segment whole_{-1, 0};
 };
 

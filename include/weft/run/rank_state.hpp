@@ -42,7 +42,7 @@ struct RankState {
   bool is_last_chunk(int chunk_number) const { return chunk_number + 1 == int(plan.chunks.size()); }
   bool is_alone() const { return plan.strategy.ranks == 1; }
   // Whether ranks go through a fixed number of micro-batches together; one that has fewer goes through empty ones.
-  bool lockstep() const { return plan.streams() || plan.strategy.shards_gradients() || plan.strategy.tensor() > 1; }
+  bool lockstep() const { return plan.streams() || plan.strategy.shards_gradients() || plan.strategy.reproducible || plan.strategy.tensor() > 1; }
 
   Real* parameters() const { return arenas.parameters.template as<Real>(); }
   Real* buffers() const { return arenas.buffers.template as<Real>(); }

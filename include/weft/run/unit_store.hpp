@@ -24,7 +24,7 @@ template <class Real, class WalkerType, class Communicator>
 class UnitStore {
  public:
   UnitStore(const PlanData& plan, int stage, Arenas& arenas, WalkerType& walker, Groups<Communicator>& groups)
-      : plan_(plan), arenas_(arenas), walker_(walker), groups_(groups) {
+      : plan_(plan), stage_(stage), arenas_(arenas), walker_(walker), groups_(groups) {
     const StageData& data = plan.stages[std::size_t(stage)];
     Index residents = 0;
     const auto add = [&](Block block) {
@@ -41,13 +41,14 @@ class UnitStore {
       }
     for (std::size_t g = 0; g < data.guests.size(); ++g)
       add({data.guests[g].unit, int(g), data.guests[g].first_elem, data.guests[g].elems, true});
-    largest_ = round_up(data.largest_unit_elems * Index(sizeof(Real)), alignment_bytes) / Index(sizeof(Real));
-    resident_elems_ = round_up(residents * Index(sizeof(Real)), alignment_bytes) / Index(sizeof(Real));
+    largest_ = aligned_elems(data.largest_unit_elems);
+    resident_elems_ = aligned_elems(residents);
     for (const Block& block : blocks_) {
       Real* parameters = strategy().shards_parameters() ? (block.resident ? resident_parameters(block) : nullptr)
                                                         : arenas.parameters.as<Real>() + block.first;
-      Real* gradients = strategy().shards_gradients() ? (block.resident ? resident_gradients(block) : nullptr)
-                                                      : arenas.gradients.as<Real>() + block.first;
+      Real* gradients = strategy().reproducible         ? leaf_gradients(block)
+                        : strategy().shards_gradients() ? (block.resident ? resident_gradients(block) : nullptr)
+                                                        : arenas.gradients.as<Real>() + block.first;
       if (block.guest >= 0)
         walker.set_guest(data.guests[std::size_t(block.guest)].parameter, parameters, gradients);
       else
@@ -70,6 +71,18 @@ class UnitStore {
   }
   Real* own_gradients(const Block& block) const {
     return arenas_.gradients.template as<Real>() + (strategy().shards_gradients() ? state_first(block) : block.first + own_first(block));
+  }
+
+  // In the reproducible mode: where a micro-batch's gradients of a block start from nothing, before they are folded.
+  Real* leaf_gradients(const Block& block) const {
+    Real* leaf = arenas_.fold.template as<Real>();
+    return block.guest < 0 ? leaf : leaf + largest_ + (block.first - first_guest_elem());
+  }
+  // And where the parts of all data ranks meet, of one level: as many elements as the block has.
+  Real* fold_buffer(Index level) const {
+    Index guests = 0, largest = plan_.stages[std::size_t(stage_)].largest_unit_elems;
+    for (const GuestData& guest : plan_.stages[std::size_t(stage_)].guests) guests += guest.elems, largest = std::max(largest, guest.elems);
+    return arenas_.fold.template as<Real>() + largest_ + aligned_elems(guests) + level * aligned_elems(largest);
   }
 
   // Makes the parameters of a unit whole. The last three that were asked for stay so.
@@ -97,7 +110,7 @@ class UnitStore {
   template <class Copy>
   void scatter_rest(Copy&& copy) {
     const Shard sharding = strategy().sharding();
-    if (sharding == Shard::none) return;
+    if (sharding == Shard::none || strategy().reproducible) return;
     for (const Block& block : blocks_) {
       if (block.elems == 0 || (sharding != Shard::optimizer && !block.resident)) continue;
       Real* whole = sharding == Shard::optimizer ? arenas_.gradients.template as<Real>() + block.first : resident_gradients(block);
@@ -131,20 +144,20 @@ class UnitStore {
   }
 
  private:
+  static Index aligned_elems(Index elems) { return round_up(elems * Index(sizeof(Real)), alignment_bytes) / Index(sizeof(Real)); }
+  Index first_guest_elem() const { return plan_.stages[std::size_t(stage_)].guests[0].first_elem; }
   const StrategyData& strategy() const { return plan_.strategy; }
   Index groups_shard() const { return plan_.strategy.place(groups_.world().rank()).data % shards(); }
 
-  // The gathered arena: scatter buffers, resident gradients, gather buffers, resident parameters.
+  // The gathered arena: scatter buffers, resident gradients (where gradients are sharded), gather buffers, resident parameters.
   Real* gathered() const { return arenas_.gathered.template as<Real>(); }
   Real* scatter_buffer() const { return strategy().shards_gradients() ? gathered() : nullptr; }
   Real* resident_gradients(const Block& block) const { return gathered() + num_scatter_buffers * largest_ + block.resident_first; }
+  Real* gather_buffers() const { return gathered() + (strategy().shards_gradients() ? num_scatter_buffers * largest_ + resident_elems_ : 0); }
   Real* gather_buffer(Index unit) const {
-    if (!strategy().shards_parameters()) return nullptr;
-    return gathered() + num_scatter_buffers * largest_ + resident_elems_ + unit % num_gather_buffers * largest_;
+    return strategy().shards_parameters() ? gather_buffers() + unit % num_gather_buffers * largest_ : nullptr;
   }
-  Real* resident_parameters(const Block& block) const {
-    return gathered() + (num_scatter_buffers + num_gather_buffers) * largest_ + resident_elems_ + block.resident_first;
-  }
+  Real* resident_parameters(const Block& block) const { return gather_buffers() + num_gather_buffers * largest_ + block.resident_first; }
 
   void reduce_own_part(const Block& block, Real* whole) {
     groups_[GroupKind::shard].reduce_scatter(whole + own_first(block), static_cast<const Real*>(whole), own_elems(block), Reduction::sum,
@@ -152,6 +165,7 @@ class UnitStore {
   }
 
   const PlanData& plan_;
+  int stage_;
   Arenas& arenas_;
   WalkerType& walker_;
   Groups<Communicator>& groups_;

@@ -184,9 +184,10 @@ class Walker : public WatchedTensors<Real> {
         call.parameters[p] = arenas_.buffers.template as<Real>() + plan_.units[std::size_t(home)].first_buffer_elem + offset;
         continue;
       }
-      const bool guest = unit_parameters_[std::size_t(home)] == nullptr;
+      // Another stage's, or a use whose gradients are folded apart from the owner's.
+      const bool guest = unit_parameters_[std::size_t(home)] == nullptr, apart = home != u && guest_of_[std::size_t(owner)].gradients != nullptr;
       Real* parameters = guest ? guest_of_[std::size_t(owner)].parameters : unit_parameters_[std::size_t(home)];
-      Real* gradients = guest ? guest_of_[std::size_t(owner)].gradients : unit_gradients_[std::size_t(home)];
+      Real* gradients = guest || apart ? guest_of_[std::size_t(owner)].gradients : unit_gradients_[std::size_t(home)];
       call.parameters[p] = parameters + offset;
       call.gradients[p] = gradients ? gradients + offset : nullptr;
     }
