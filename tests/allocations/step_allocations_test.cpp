@@ -1,32 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // BR-13, BR-33 and BR-35 in one program with the same settings: with collectives delayed at random, overlap changes no bit, still overlaps,
 // and no step allocates anything.
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "allocations/count.hpp"
 #include "run/engine_cases.hpp"
-
-namespace {
-std::atomic<long> num_allocations{0};
-}
-
-// Counts every allocation of the process, so this is a program of its own. Not inlined: g++ 12 then takes free for a mismatch.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  ++num_allocations;
-  if (void* memory = std::malloc(bytes ? bytes : 1)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  ++num_allocations;
-  const std::size_t a = std::size_t(alignment);
-  if (void* memory = std::aligned_alloc(a, (bytes + a - 1) / a * a)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 using namespace weft;
 using namespace weft::test;
