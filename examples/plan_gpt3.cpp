@@ -22,6 +22,7 @@ constexpr auto gpt3_strategy(weft::Index data) {
                     weft::Activations{.recompute = weft::Recompute::selective});
 }
 
+// [static]
 // The compiler plans it too, in the 32-bit numbers of this library, and proves the schedule.
 using Planned = weft::Plan<Gpt3, gpt3_strategy(1), weft::Batch{.global = 64, .micro = 1, .sequence = 2048}>;
 constexpr weft::Index message_bytes = 2048 * 12288 / 8 * 4;  // a micro-batch's rows, divided among 8 tensor ranks
@@ -31,12 +32,15 @@ static_assert(Planned::bytes_per_rank() <= 141'000'000'000, "fits the memory of 
 static_assert(Planned::ledger(weft::GroupKind::pipe).bytes_per_step() == 64 * 5 * message_bytes,
               "the first stage sends the outputs of its 3 chunks, and the gradients of the inputs of 2 of them");
 static_assert(Planned::ledger(weft::GroupKind::data).calls_per_step() == 0, "one copy of the model: nothing is summed over data ranks");
+// [static]
 
+// [simulate]
 void report(const char* title, const weft::PlanData& plan) {
   const auto& cluster = weft::clusters::a100_selene;
   const auto& convention = weft::conventions::megatron;  // 16-bit weights, stored scores, …: the program that was measured
   std::printf("%s\n%s\n", title, describe(simulate(plan, cluster, convention), plan, cluster, convention).c_str());
 }
+// [simulate]
 
 }  // namespace
 
@@ -51,8 +55,10 @@ int main() {
     report("530 B", weft::plan_at_start<Gpt530>(strategy, weft::Batch{.global = 280 * data, .micro = 1, .sequence = 2048}));
   }
 
+  // [search]
   // Or let the planner choose: all meshes of 64 devices that train 175 B in 70 of their 80 GB, the fastest first.
   weft::SearchConstraints constraints{.global = 64, .sequence = 2048, .bytes_per_rank = 70'000'000'000};
   constraints.convention = weft::conventions::megatron;
   std::printf("%s", describe(weft::search<Gpt3>(weft::clusters::a100_selene, 64, constraints)).c_str());
+  // [search]
 }

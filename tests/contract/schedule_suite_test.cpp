@@ -53,7 +53,9 @@ int peak_of_1f1b(ScheduleShape shape, int stage) { return std::min(shape.micros,
 }  // namespace
 
 TEST_CASE("gpipe_conforms") { run_schedule_suite<schedule::GPipe>(); }
+// [suite]
 TEST_CASE("1f1b_conforms") { run_schedule_suite<schedule::OneForwardOneBackward>({.peak = peak_of_1f1b}); }
+// [suite]
 TEST_CASE("interleaved_conforms") {
   run_schedule_suite<schedule::Interleaved>({.peak = [](ScheduleShape shape, int stage) {
     const int p = shape.stages, v = shape.chunks_per_stage, most = (v - 1) * p + 2 * (p - 1 - stage) + 1, all = shape.micros * v;

@@ -25,9 +25,18 @@ TEST_CASE("parameters_saved_by_the_tutorial_come_back") {
   };
   CHECK_FALSE(equal());
   // [save]
-  weft::save(trainer.engine(), path, weft::checkpoint::path_layout());  // by one rank: each holds all parameters
-  weft::load(other.engine(), path, weft::checkpoint::path_layout());    // by every rank
+  // All ranks call both, whatever the strategy.
+  weft::save(trainer.engine(), path, weft::checkpoint::path_layout());  // rank 0 writes what all hold together
+  weft::load(other.engine(), path, weft::checkpoint::path_layout());    // every rank reads, and keeps its part
   // [save]
   CHECK(equal());
+  {
+    // [collect]
+    const auto model = trainer.engine().collect();  // on all ranks; collect({}, 0): on rank 0 only
+    for (const auto& tensor : model.tensors) std::printf("%s: %zu numbers\n", tensor.path.c_str(), tensor.data.size());
+    other.engine().distribute(model);  // into an engine with another strategy, if you like
+    // [collect]
+    CHECK(equal());
+  }
   std::filesystem::remove(path);
 }
