@@ -126,7 +126,7 @@ std::map<std::string, std::vector<double>> train_text(const MeshType& strategy, 
     add_held(engine, held, holders);
     save(engine, to, checkpoint::path_layout());
   });
-  for (const auto& [place, values] : held) CHECK_MESSAGE(values.size() == 1, "element " << place);
+  for (const auto& element : held) CHECK_MESSAGE(element.second.size() == 1, "element " << element.first);
   CHECK(held.size() == 13 * 8);
   const checkpoint::SafetensorsFile saved(to);
   std::map<std::string, std::vector<double>> out;

@@ -56,7 +56,9 @@ inline void compare_gradients(const GradientsOf& found, const GradientsOf& one, 
   REQUIRE(found.losses.size() == one.losses.size());
   for (std::size_t i = 0; i < one.losses.size(); ++i) CHECK_MESSAGE(std::abs(found.losses[i] - one.losses[i]) <= tolerance, what);
   REQUIRE_MESSAGE((found.tensors.size() == one.tensors.size() && !one.tensors.empty()), what);
-  for (const auto& [path, reference] : one.tensors) {
+  for (const auto& tensor : one.tensors) {
+    const std::string& path = tensor.first;
+    const std::vector<double>& reference = tensor.second;
     const std::vector<double>& gradient = found.tensors.at(path);
     REQUIRE_MESSAGE(gradient.size() == reference.size(), what << ", " << path);
     double largest = 1e-300, worst = 0;

@@ -42,7 +42,7 @@ struct Cube {
 static_assert(MeshAxis<Clones> && MeshAxis<Depth> && MeshAxis<Width> && CompoundAxis<Cube>, "archetypes");
 
 struct Nameless {
-  static constexpr Role role = Role::batch;
+  [[maybe_unused]] static constexpr Role role = Role::batch;
   constexpr Index size() const { return 1; }
   bool operator==(const Nameless&) const = default;
 };
