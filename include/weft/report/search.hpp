@@ -33,10 +33,10 @@ struct SearchConstraints {
   FixedVector<Index, 8> micros{};              // sequences of a micro-batch; empty: 1, 2, 4, 8
   Index most_tensor = 0, most_stages = 0;      // ranks along an axis; 0: a node's devices, and the model's units
   FixedVector<bool, 2> sequences{};            // whether what tensor ranks do not divide by features is divided by rows
-  FixedVector<Shard, 4> shards{};              //
-  FixedVector<Recompute, 3> recomputes{};      //
+  FixedVector<Shard, 4> shards{};              // of data ranks
+  FixedVector<Recompute, 3> recomputes{};      // of blocks
   FixedVector<ScheduleChoice, 8> schedules{};  // empty: 1F1B, interleaved with 2 and 4 chunks, zero bubble H1 and V
-  Index bucket_bytes = 64 * MiB;               //
+  Index bucket_bytes = 64 * MiB;               // of gradients
   Index bytes_per_rank = 0;                    // 0: the device's memory
   Convention convention{};                     // without a name: as planned
 };

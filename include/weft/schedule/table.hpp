@@ -20,7 +20,7 @@ namespace weft {
 
 struct ScheduleShape {
   int stages = 1;            // ranks along the pipeline
-  int chunks_per_stage = 1;  //
+  int chunks_per_stage = 1;  // parts of the model that a stage holds
   int micros = 1;            // micro-batches a step
   constexpr int num_chunks() const { return stages * chunks_per_stage; }
   bool operator==(const ScheduleShape&) const = default;

@@ -13,8 +13,9 @@ enum class Shard : char { none, optimizer, gradients, parameters };
 // summed over the ranks. The result does not depend on `ranks` and `shard`, to rounding.
 // Communication a step, for P parameters of a rank: none: P elements all-reduced in buckets, in the order in which backward makes them
 // ready, started while backward goes on (`overlap`). optimizer: P reduce-scattered, P all-gathered. gradients: P reduce-scattered a
-// micro-batch, P all-gathered. parameters: as gradients, and P all-gathered in forward and in backward of every micro-batch. And one control
-// all-reduce of a few doubles.
+// micro-batch, P all-gathered. parameters: as gradients, and P all-gathered in forward and in backward of every micro-batch. With
+// shard_ranks, these are of neighbours; what a rank then has of the gradients is all-reduced across the groups. And one control all-reduce
+// of a few doubles. Requires: weft[batch.divides], weft[data.shard_ranks].
 struct DataParallel {
   static constexpr const char* name = "data";
   static constexpr Role role = Role::batch;

@@ -12,9 +12,10 @@ namespace weft {
 // Chunks whose first units a user may fix.
 inline constexpr int max_fixed_chunks = 64;
 
-// The first unit (top-level node, or repetition of a Repeat) of every chunk after the first.
+// The first unit (top-level node, or repetition of a Repeat) of every chunk, from 0 on.
 using ChunkStarts = FixedVector<Index, max_fixed_chunks>;
 
+// chunk_starts(2, 5): of three chunks; the first begins with unit 0.
 template <class... Starts>
 constexpr ChunkStarts chunk_starts(Starts... starts) {
   ChunkStarts out;
@@ -25,6 +26,8 @@ constexpr ChunkStarts chunk_starts(Starts... starts) {
 
 // The model's units are divided, in order, among the ranks; micro-batches follow each other through them.
 // Communication of a micro-batch: at each border the activations of one tensor forward, its gradient backward.
+// Requires: a unit for every chunk (weft[pipeline.stages]), a schedule that is proved (weft[schedule.…]), no layer that joins micro-batches
+// (weft[batch_norm.schedule]).
 template <class ScheduleType = schedule::OneForwardOneBackward>
 struct Pipeline {
   static constexpr const char* name = "pipe";

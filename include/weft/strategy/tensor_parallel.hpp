@@ -9,6 +9,7 @@ namespace weft {
 // `sequence`: what is not divided by features is divided by rows (norms, dropout, residuals; Korthikanti et al., arXiv 2205.05198).
 // Communication of a micro-batch, for each divided pair of layers with b·s rows of h features: 2 all-reduces of b·s·h elements; with
 // `sequence`, 2 all-gathers and 2 reduce-scatters of as much (and one more of each where a row-divided tensor is needed whole again).
+// Requires: ranks that divide what layers share among them (weft[tensor.divides]); a layer without rules is computed by every rank.
 struct TensorParallel {
   static constexpr const char* name = "tensor";
   static constexpr Role role = Role::features;
