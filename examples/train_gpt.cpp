@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -46,8 +47,7 @@ const Strategy strategies[] = {
     {"zero3_4_hybrid", 1, weft::lower_strategy(mesh(DataParallel{.ranks = 4, .shard = Shard::parameters, .shard_ranks = 2}))},
     {"data2_recompute", 1, weft::lower_strategy(mesh(DataParallel{.ranks = 2}, Activations{.recompute = Recompute::full}))},
     {"data2_pipe2", 6, weft::lower_strategy(mesh(DataParallel{.ranks = 2}, Pipeline<>{.stages = 2}))},
-    {"data2_tensor2_zero1", 1,
-     weft::lower_strategy(mesh(DataParallel{.ranks = 2, .shard = Shard::optimizer}, TensorParallel{.ranks = 2}))},
+    {"data2_tensor2_zero1", 1, weft::lower_strategy(mesh(DataParallel{.ranks = 2, .shard = Shard::optimizer}, TensorParallel{.ranks = 2}))},
     {"data2_pipe2_tensor2", 6,
      weft::lower_strategy(mesh(DataParallel{.ranks = 2}, Pipeline<>{.stages = 2}, TensorParallel{.ranks = 2, .sequence = true}))},
 };
@@ -192,8 +192,12 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"tiny", "cpu", "medium"}));
   app.add_option("--seed", options.seed, "of weights, data order and sample")->capture_default_str();
   app.add_option("--rate", options.rate, "largest learning rate")->capture_default_str();
-  app.add_option("--log", options.log, "CSV file of every step");
-  app.add_option("--save", options.save, "safetensors file of the trained parameters");
+  const auto in_a_folder = [](const std::string& path) {
+    const auto folder = std::filesystem::path(path).parent_path();
+    return folder.empty() || std::filesystem::is_directory(folder) ? std::string() : "there is no folder " + folder.string();
+  };
+  app.add_option("--log", options.log, "CSV file of every step")->check(in_a_folder);
+  app.add_option("--save", options.save, "safetensors file of the trained parameters")->check(in_a_folder);
   app.add_option("--evaluate-every", options.evaluate_every, "steps between evaluations; 0: none")
       ->capture_default_str()
       ->check(not_negative);

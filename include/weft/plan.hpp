@@ -13,6 +13,7 @@
 #include "weft/strategy/model_parallel.hpp"
 #include "weft/strategy/pipeline.hpp"
 #include "weft/strategy/recompute.hpp"
+#include "weft/strategy/synchronisation.hpp"
 #include "weft/strategy/tensor_parallel.hpp"
 
 #include "weft/layer/activation.hpp"

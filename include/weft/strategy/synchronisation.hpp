@@ -16,6 +16,7 @@
 #pragma once
 
 #include <concepts>
+#include <type_traits>
 
 #include "weft/base/fixed_vector.hpp"
 #include "weft/layout/call.hpp"
@@ -56,13 +57,47 @@ concept SyncPolicy = requires(SyncStep& step) {
   { P::synchronise(step) } -> std::same_as<void>;
 };
 
+// What a type lacks to be a policy, as one error.
+template <class P>
+constexpr bool explain_policy() {
+  if constexpr (!requires {
+                  { P::name } -> std::convertible_to<const char*>;
+                })
+    static_assert(sizeof(P) == 0,
+                  "weft[sync.policy]: a policy has `static constexpr const char* name`, for reports and the plan's fingerprint; add it");
+  else if constexpr (!requires {
+                       { P::version } -> std::convertible_to<int>;
+                     })
+    static_assert(sizeof(P) == 0,
+                  "weft[sync.policy]: a policy has `static constexpr int version`, changed when it says other things; add it");
+  else if constexpr (!requires {
+                       { P::sums_gradients } -> std::convertible_to<bool>;
+                     })
+    static_assert(
+        sizeof(P) == 0,
+        "weft[sync.policy]: a policy says whether gradients are summed in every step; add `static constexpr bool sums_gradients`");
+  else if constexpr (!SyncPolicy<P>)
+    static_assert(sizeof(P) == 0,
+                  "weft[sync.policy]: a policy says what is exchanged in a step; add `static constexpr void synchronise(weft::SyncStep&)`");
+  return true;
+}
+
+// What a type that is not a policy is replaced by, so that its error is the only one.
+struct GradientsOnly {
+  static constexpr const char* name = "gradients_only";
+  static constexpr int version = 1;
+  static constexpr bool sums_gradients = true;
+  static constexpr void synchronise(SyncStep&) {}
+};
+
 // A data axis under a policy. Where the policy does not sum gradients, every replica trains on its own part of the batch as if it were
 // alone: its mean loss, its norm for clipping. Losses that are reported are those of all.
 template <class PolicyType>
 struct Replicas {
   static constexpr const char* name = "replicas";
   static constexpr Role role = Role::batch;
-  using Policy = PolicyType;
+  static_assert(explain_policy<PolicyType>(), "weft[sync]: said by the function itself");
+  using Policy = std::conditional_t<SyncPolicy<PolicyType>, PolicyType, GradientsOnly>;
 
   Index ranks = 1;
   Index every = 1;  // what the policy makes of it

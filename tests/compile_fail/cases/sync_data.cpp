@@ -16,7 +16,8 @@ struct Local {
 #ifdef WEFT_CONTROL
 using Train = Plan<Model, mesh(Replicas<Local>{.ranks = 2}, Pipeline<>{.stages = 2}), Batch{.global = 8, .micro = 2, .sequence = 16}>;
 #else
-using Train = Plan<Model, mesh(Replicas<Local>{.ranks = 2}, DataParallel{.ranks = 2, .shard = Shard::optimizer}), Batch{.global = 8, .micro = 2, .sequence = 16}>;
+using Train = Plan<Model, mesh(Replicas<Local>{.ranks = 2}, DataParallel{.ranks = 2, .shard = Shard::optimizer}),
+                   Batch{.global = 8, .micro = 2, .sequence = 16}>;
 #endif
 
 static_assert(Train::bytes_per_rank() <= 8 * GiB, "a rank may use 8 GiB");
