@@ -30,7 +30,8 @@ using Train = weft::Plan<Model, strategy, weft::Batch{.global = 32, .micro = 2, 
 static_assert(Train::num_ranks == 8 && Train::bytes_per_rank() <= 16 * weft::MiB, "a rank has 16 MiB");
 static_assert(Train::ledger(GroupKind::pipe).bytes_per_step() == 8 * (2 * 64 / 2) * 128 * 4,
               "the first stage sends its output, of 8 micro-batches of 2 x 64 rows divided by two, 128 floats each");
-static_assert(Train::ledger(GroupKind::data).bytes_per_step() <= 4 * weft::MiB, "gradients scattered, parameters gathered");
+static_assert(Train::ledger(GroupKind::shard).bytes_per_step() == Train::facts().stages[0].memory.parameters,
+              "of two data ranks, each gets half of the gradients' sums, and gives half of the parameters");
 // [mesh]
 
 // [open]
