@@ -38,6 +38,7 @@ const Strategy strategies[] = {
     {"pipe4", 12, weft::lower_strategy(mesh(Pipeline<>{.stages = 4}))},
     {"pipe2_gpipe", 12, weft::lower_strategy(mesh(Pipeline<schedule::GPipe>{.stages = 2}))},
     {"pipe2_interleaved", 12, weft::lower_strategy(mesh(Pipeline<schedule::Interleaved>{.stages = 2, .chunks = 2}))},
+    {"pipe4_interleaved", 12, weft::lower_strategy(mesh(Pipeline<schedule::Interleaved>{.stages = 4, .chunks = 2}))},
     {"pipe4_zero_bubble", 12, weft::lower_strategy(mesh(Pipeline<schedule::ZeroBubbleH1>{.stages = 4}))},
     {"pipe2_zero_bubble_v", 12, weft::lower_strategy(mesh(Pipeline<schedule::ZeroBubbleV>{.stages = 2}))},
     {"zero1_4", 1, weft::lower_strategy(mesh(DataParallel{.ranks = 4, .shard = Shard::optimizer}))},

@@ -160,7 +160,7 @@ inline std::string fault_text(const PlanData& plan) {
     case PlanRule::reproducible_order: return text + " (stage " + number(fault.found) + ", micro-batch " + number(fault.wanted) + ")";
     case PlanRule::stages_fit:
       return text + " (stages " + number(fault.found) + ", chunks a stage " + number(fault.other) + ", units " + number(fault.wanted) +
-             ", nearest: " + number(fault.below) + " stages)";
+             (fault.below > 0 ? ", nearest: " + number(fault.below) + " stages)" : std::string("; all are at least 1)"));
     case PlanRule::stages_fixed:
       return text + " (entries " + number(fault.found) + ", chunks " + number(fault.wanted) + ", units " + number(fault.other) + ")";
     case PlanRule::chunks_taken: return text + " (chunks " + number(fault.found) + ", the schedule's " + number(fault.wanted) + ")";
