@@ -21,19 +21,26 @@ struct GptOptions {
 };
 
 // Without a probability there is no layer at all, so that the layer before can add the residual itself.
-template <Number probability>
-using DropoutIfAny = std::conditional_t<probability.value == 0, Sequential<>, Dropout<probability>>;
+// A struct, and the number anew: nvcc loses one that is handed on from alias to alias.
+template <GptOptions o, bool = o.dropout.value == 0>
+struct GptDropout {
+  using type = Sequential<>;
+};
+template <GptOptions o>
+struct GptDropout<o, false> {
+  using type = Dropout<Number{o.dropout.value}>;
+};
 
 template <GptOptions o, Bias bias>
 using GptBlock = Sequential<Named<"attention", Residual<Named<"norm", LayerNorm<o.width>>, CausalAttention<o.width, o.heads, o.heads, bias>,
-                                                        DropoutIfAny<o.dropout>>>,
+                                                        typename GptDropout<o>::type>>,
                             Named<"mlp", Residual<Named<"norm", LayerNorm<o.width>>, Named<"up", Linear<o.width, 4 * o.width, bias>>, Gelu,
-                                                  Named<"down", Linear<4 * o.width, o.width, bias>>, DropoutIfAny<o.dropout>>>>;
+                                                  Named<"down", Linear<4 * o.width, o.width, bias>>, typename GptDropout<o>::type>>>;
 
 // GPT-2 (Radford et al., 2019): learned positions, pre-norm blocks, tanh-GELU. Logits over the vocabulary for every token.
 template <GptOptions o>
 using Gpt = Sequential<
-    Named<"wte", Embedding<o.vocabulary, o.width>>, Named<"wpe", PositionEmbedding<o.sequence, o.width>>, DropoutIfAny<o.dropout>,
+    Named<"wte", Embedding<o.vocabulary, o.width>>, Named<"wpe", PositionEmbedding<o.sequence, o.width>>, typename GptDropout<o>::type,
     Named<"blocks", Repeat<o.layers, GptBlock<o, o.bias ? Bias::yes : Bias::no>>>, Named<"norm", LayerNorm<o.width>>,
     Named<"head",
           std::conditional_t<o.tied, Tied<"wte.table", Linear<o.width, o.vocabulary, Bias::no>>, Linear<o.width, o.vocabulary, Bias::no>>>>;
