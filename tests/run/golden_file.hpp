@@ -89,66 +89,91 @@ struct Trajectory {
   bool adam = false;
 };
 
-template <class Model, class Real, class Rule, class Lookup>
-void follow(const GoldenFile& golden, const Trajectory& trajectory, Rule rule, const std::vector<Index>& all_ranks,
+struct GoldenStrategy {
+  std::string name;
+  StrategyData data;
+};
+template <class MeshType>
+GoldenStrategy golden_strategy(const std::string& name, const MeshType& axes) {
+  return {name, lower_strategy(axes)};
+}
+inline std::vector<GoldenStrategy> data_ranks(std::initializer_list<Index> all) {
+  std::vector<GoldenStrategy> out;
+  for (Index ranks : all) out.push_back(golden_strategy(std::to_string(ranks) + " ranks", mesh(DataParallel{.ranks = ranks, .bucket_bytes = 3000})));
+  return out;
+}
+
+// tensor_ranks: the degrees besides 1 that strategies have.
+template <class Model, class Real, Index... tensor_ranks, class Rule, class Lookup>
+void follow(const GoldenFile& golden, const Trajectory& trajectory, Rule rule, const std::vector<GoldenStrategy>& strategies,
             const std::vector<Index>& all_micros, Lookup&& lookup) {
   const double tolerance = sizeof(Real) == 8 ? 1e-10 : 1e-4;
-  for (Index ranks : all_ranks)
+  for (const GoldenStrategy& strategy : strategies)
     for (Index micro : all_micros) {
-      if (trajectory.items % (ranks * micro) != 0) continue;
-      const Batch batch{.global = trajectory.items, .micro = micro, .sequence = trajectory.sequence};
-      with_engines<Model, SoftmaxCrossEntropy<>, Real>(
-          {.ranks = ranks, .bucket_bytes = 3000}, batch, rule, {.clip_norm = trajectory.clip, .poison = true}, [&](auto& engine) {
-            const Index rank = engine.communicator().rank(), per_rank = trajectory.items / ranks;
-            engine.for_each_parameter([&](const std::string& path, const ParameterFacts&, Real* data, Real* gradient) {
-              if (!gradient) return;
-              const auto values = lookup("param", path);
-              for (std::size_t i = 0; i < values.size(); ++i) data[i] = Real(values[i]);
-            });
-            const auto& input = golden["input"];
-            const auto& target = golden["target"];
-            const Index width = Index(input.size()) / trajectory.items, targets = Index(target.size()) / trajectory.items;
-            const auto fill = [&](auto& to) {
-              to.leading = {micro, trajectory.sequence, 0};
-              to.first_item = rank * per_rank + to.number * micro;
-              const std::size_t first = std::size_t(to.first_item);
-              for (Index i = 0; i < micro * width; ++i) {
-                const double value = input[first * std::size_t(width) + std::size_t(i)];
-                if (engine.plan().graph.input.element == Element::token)
-                  to.tokens()[i] = std::int32_t(value);
-                else
-                  to.values()[i] = Real(value);
-              }
-              for (Index i = 0; i < micro * targets; ++i)
-                to.integer_targets()[i] = std::int32_t(target[first * std::size_t(targets) + std::size_t(i)]);
-            };
-            static std::mutex mutex;  // doctest's checks from one rank at a time
-            Comparison compare{.tolerance = tolerance, .bound = double(trajectory.steps) * trajectory.rate};
-            const std::string cell = std::to_string(ranks) + " ranks, micro-batches of " + std::to_string(micro) + ": ";
-            for (Index step = 0; step < trajectory.steps; ++step) {
-              const StepResult result = engine.step(per_rank / micro, fill, trajectory.rate);
-              const std::lock_guard lock(mutex);
-              const double loss = golden["losses"][std::size_t(step)], norm = golden["grad_norms"][std::size_t(step)];
-              CHECK_MESSAGE(std::abs(result.loss - loss) <= tolerance * std::abs(loss),
-                            cell << "loss of step " << step << ": " << result.loss << " " << loss);
-              CHECK_MESSAGE(std::abs(result.gradient_norm - norm) <= tolerance * norm,
-                            cell << "norm of step " << step << ": " << result.gradient_norm << " " << norm);
-              if (step == 0)
-                engine.for_each_parameter([&](const std::string& path, const ParameterFacts& facts, Real*, Real* gradient) {
-                  if (!gradient) return;
-                  std::vector<Real> scaled(gradient, gradient + facts.elems());
-                  for (Real& value : scaled) value = Real(double(value) * engine.gradient_scale());
-                  compare.check(cell + "gradient of " + path, scaled.data(), lookup("grad", path));
-                });
-            }
-            const std::lock_guard lock(mutex);
-            engine.for_each_parameter([&](const std::string& path, const ParameterFacts&, Real* data, Real* gradient) {
-              const bool spares = trajectory.adam && sizeof(Real) == 4 && gradient;
-              const std::vector<double> first = spares ? lookup("grad", path) : std::vector<double>();
-              compare.check(cell + path, data, lookup(gradient ? "after" : "buffer_after", path), spares ? &first : nullptr);
-            });
-            CHECK(compare.num_spared * 100 <= 3 * compare.num_elems);
-          });
+      const Index data = strategy.data.data();
+      if (trajectory.items % (data * micro) != 0) continue;
+      const PlanData plan = plan_data<Model, Recipe<typename PrecisionOf<Real>::type, SoftmaxCrossEntropy<>, Rule>>(
+          strategy.data, {.global = trajectory.items, .micro = micro, .sequence = trajectory.sequence});
+      if (plan.fault.rule == PlanRule::schedule_refuses) continue;  // takes multiples of the stages only
+      const std::string cell = strategy.name + ", micro-batches of " + std::to_string(micro) + ": ";
+      launch(int(strategy.data.ranks), [&](ThreadCommunicator& comm) {
+        using TheEngine = Engine<CpuExecutor, Real, ThreadCommunicator, Rule>;
+        TheEngine engine(plan,
+                         model_code_for<typename TheEngine::Kernels, Real, Model, SoftmaxCrossEntropy<>, tensor_ranks...>(plan.strategy.tensor(),
+                                                                                                                         plan.strategy.sequence),
+                         comm, rule, {.clip_norm = trajectory.clip, .poison = true});
+        auto model = engine.whole_model();
+        const auto is_buffer = [](const auto& tensor) { return tensor.facts.kind == ParameterKind::buffer; };
+        const auto initial = engine.collect();
+        for (std::size_t t = 0; t < model.tensors.size(); ++t) {
+          auto& tensor = model.tensors[t];
+          tensor.data = initial.tensors[t].data;
+          if (is_buffer(tensor)) continue;
+          const auto values = lookup("param", tensor.path);
+          for (std::size_t i = 0; i < values.size(); ++i) tensor.data[i] = Real(values[i]);
+        }
+        engine.distribute(model);
+        const auto &input = golden["input"], &target = golden["target"];
+        const Index width = Index(input.size()) / trajectory.items, targets = Index(target.size()) / trajectory.items;
+        const Index per_rank = trajectory.items / data;
+        const auto fill = [&](auto& to) {
+          to.leading = {micro, trajectory.sequence, 0};
+          to.first_item = engine.place().data * per_rank + to.number * micro;
+          const std::size_t first = std::size_t(to.first_item);
+          for (Index i = 0; i < micro * width; ++i) {
+            const double value = input[first * std::size_t(width) + std::size_t(i)];
+            if (engine.plan().graph.input.element == Element::token)
+              to.tokens()[i] = std::int32_t(value);
+            else
+              to.values()[i] = Real(value);
+          }
+          for (Index i = 0; i < micro * targets; ++i)
+            to.integer_targets()[i] = std::int32_t(target[first * std::size_t(targets) + std::size_t(i)]);
+        };
+        const bool checks = comm.rank() == 0;
+        Comparison compare{.tolerance = tolerance, .bound = double(trajectory.steps) * trajectory.rate};
+        for (Index step = 0; step < trajectory.steps; ++step) {
+          const StepResult result = engine.step(per_rank / micro, fill, trajectory.rate);
+          const double loss = golden["losses"][std::size_t(step)], norm = golden["grad_norms"][std::size_t(step)];
+          if (checks) {
+            CHECK_MESSAGE(std::abs(result.loss - loss) <= tolerance * std::abs(loss),
+                          cell << "loss of step " << step << ": " << result.loss << " " << loss);
+            CHECK_MESSAGE(std::abs(result.gradient_norm - norm) <= tolerance * norm,
+                          cell << "norm of step " << step << ": " << result.gradient_norm << " " << norm);
+          }
+          if (step > 0) continue;
+          const auto gradients = engine.collect(Collected::gradients, 0);
+          for (const auto& tensor : gradients.tensors) compare.check(cell + "gradient of " + tensor.path, tensor.data.data(), lookup("grad", tensor.path));
+        }
+        const auto after = engine.collect({}, 0);
+        for (const auto& tensor : after.tensors) {
+          const bool spares = trajectory.adam && sizeof(Real) == 4 && !is_buffer(tensor);
+          const std::vector<double> first = spares ? lookup("grad", tensor.path) : std::vector<double>();
+          compare.check(cell + tensor.path, tensor.data.data(), lookup(is_buffer(tensor) ? "buffer_after" : "after", tensor.path),
+                        spares ? &first : nullptr);
+        }
+        if (checks) CHECK(compare.num_spared * 100 <= 3 * compare.num_elems);
+      });
     }
 }
 

@@ -15,6 +15,29 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
+// What a text model of four heads and four units can be divided into: alone, in pairs, all axes.
+std::vector<GoldenStrategy> text_strategies() {
+  std::vector<GoldenStrategy> out;
+  const auto add = [&](const char* name, const auto&... axes) { out.push_back(golden_strategy(name, mesh(axes...))); };
+  add("zero1_4", DataParallel{.ranks = 4, .shard = Shard::optimizer});
+  add("zero2_3 of 4", DataParallel{.ranks = 4, .shard = Shard::gradients, .shard_ranks = 2});
+  add("zero3_4", DataParallel{.ranks = 4, .shard = Shard::parameters});
+  add("pipe2", Pipeline<>{.stages = 2});
+  add("pipe2 gpipe", Pipeline<schedule::GPipe>{.stages = 2});
+  add("pipe2 interleaved", Pipeline<schedule::Interleaved>{.stages = 2, .chunks = 2});
+  add("pipe4 h1", Pipeline<schedule::ZeroBubbleH1>{.stages = 4});
+  add("pipe2 h2", Pipeline<schedule::ZeroBubbleH2>{.stages = 2});
+  add("pipe2 v", Pipeline<schedule::ZeroBubbleV>{.stages = 2});
+  add("tensor2", TensorParallel{.ranks = 2});
+  add("tensor4 sequence", TensorParallel{.ranks = 4, .sequence = true});
+  add("recompute", Activations{.recompute = Recompute::full});
+  add("data2 pipe2 zero3", DataParallel{.ranks = 2, .shard = Shard::parameters}, Pipeline<>{.stages = 2});
+  add("data2 pipe2 tensor2", DataParallel{.ranks = 2, .shard = Shard::optimizer}, Pipeline<schedule::ZeroBubbleH1>{.stages = 2},
+      TensorParallel{.ranks = 2, .sequence = true});
+  add("reproducible", DataParallel{.ranks = 2}, Pipeline<>{.stages = 2}, Reproducible{});
+  return out;
+}
+
 std::string norm_name(const std::string& path) { return replaced(replaced(path, ".gain", ".weight"), ".shift", ".bias"); }
 
 }  // namespace
@@ -38,8 +61,9 @@ TEST_CASE_TEMPLATE("golden_gpt2_is_followed", Real, double, float) {
     return linear ? golden.transposed(path) : golden[path];
   };
   const AdamW rule{.rate = 1e-2, .beta2 = 0.99, .decay = 0.1, .decay_on = DecayOn::all};
-  follow<Gpt2, Real>(golden, {.items = 8, .sequence = 16, .steps = 5, .rate = 1e-2, .clip = 1, .adam = true}, rule, {1, 2, 4, 8}, {1, 2, 8},
-                     lookup);
+  const Trajectory trajectory{.items = 8, .sequence = 16, .steps = 5, .rate = 1e-2, .clip = 1, .adam = true};
+  follow<Gpt2, Real>(golden, trajectory, rule, data_ranks({1, 2, 4, 8}), {1, 2, 8}, lookup);
+  follow<Gpt2, Real, 2, 4>(golden, trajectory, rule, text_strategies(), {1}, lookup);
 }
 
 TEST_CASE_TEMPLATE("golden_llama_is_followed", Real, double, float) {
@@ -65,6 +89,7 @@ TEST_CASE_TEMPLATE("golden_llama_is_followed", Real, double, float) {
     return golden[kind + "/lm_head.weight"];
   };
   const AdamW rule{.rate = 3e-3, .beta2 = 0.95, .decay = 0.1, .decay_on = DecayOn::all};
-  follow<TinyLlama, Real>(golden, {.items = 8, .sequence = 12, .steps = 5, .rate = 3e-3, .clip = 1, .adam = true}, rule, {1, 2, 4, 8},
-                          {1, 2, 8}, lookup);
+  const Trajectory trajectory{.items = 8, .sequence = 12, .steps = 5, .rate = 3e-3, .clip = 1, .adam = true};
+  follow<TinyLlama, Real>(golden, trajectory, rule, data_ranks({1, 2, 4, 8}), {1, 2, 8}, lookup);
+  follow<TinyLlama, Real, 2, 4>(golden, trajectory, rule, text_strategies(), {2}, lookup);
 }
