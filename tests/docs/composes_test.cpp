@@ -32,7 +32,7 @@ struct Choice {
   Index data = 1, shard_ranks = 0, replicas = 1, tensor = 1;
   Shard shard = Shard::none;
   Schedule schedule = Schedule::none;
-  bool fixed_chunks = false, sequence = false, tied = false, dropout = false, batch_norm = false;
+  bool fixed_chunks = false, sequence = false, reproducible = false, tied = false, dropout = false, batch_norm = false;
   Recompute recompute = Recompute::none;
 };
 
@@ -62,6 +62,7 @@ std::vector<Feature> features() {
       {"tensor ranks with divided sequences", "tensor", [](Choice& c) { c.tensor = 2, c.sequence = true; }},
       {"recompute: selective", "recompute", [](Choice& c) { c.recompute = Recompute::selective; }},
       {"recompute: full", "recompute", [](Choice& c) { c.recompute = Recompute::full; }},
+      {"the same bits for every layout", "", [](Choice& c) { c.reproducible = true; }},
       {"tied weights", "tied", [](Choice& c) { c.tied = true; }},
       {"dropout", "", [](Choice& c) { c.dropout = true; }},
       {"batch norm over the global batch", "tied", [](Choice& c) { c.batch_norm = true; }},
@@ -80,7 +81,7 @@ StrategyData strategy_of(const Choice& c, Pipe pipe) {
   pipe.stages = c.schedule == Schedule::none ? 1 : 2;
   return lower_strategy(mesh(Replicas<LocalSgd>{.ranks = c.replicas},
                              DataParallel{.ranks = c.data, .shard = c.shard, .shard_ranks = c.shard_ranks}, pipe,
-                             TensorParallel{.ranks = c.tensor, .sequence = c.sequence}, Activations{.recompute = c.recompute}));
+                             TensorParallel{.ranks = c.tensor, .sequence = c.sequence}, Activations{.recompute = c.recompute}, Reproducible{.reproducible = c.reproducible}));
 }
 StrategyData strategy_of(const Choice& c) {
   switch (c.schedule) {
