@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What strategies cost on two cores: training steps of nanoGPT's GPU configuration (6 layers, 6 heads, width 384, 256 tokens, vocabulary 65),
-// 16 windows a step, by two ranks.
+// What strategies cost on two cores: training steps of nanoGPT's GPU configuration (6 layers, 6 heads, width 384, 256 tokens, vocabulary
+// 65), 16 windows a step, by two ranks.
 //
 //   strategies_bench [--steps 2] [--rounds 5] [--only NAME]
 //
 // Flops of a step: PlanData::training_flops_per_row() · 4096 rows. Each strategy's tokens/s is held against that of data parallelism in the
-// same round; the median over rounds counts. The reproducible mode is to be held against "data2, micro-batches of 1". Limits: pipe2 idles for (p-1)/(m+p-1) of a step, 1/17 here; tensor2 and zero3_2 send
-// Plan::ledger().bytes_per_step() a rank, which two cores copy through their shared memory.
+// same round; the median over rounds counts. The reproducible mode is to be held against "data2, micro-batches of 1". Limits: pipe2 idles
+// for (p-1)/(m+p-1) of a step, 1/17 here; tensor2 and zero3_2 send Plan::ledger().bytes_per_step() a rank, which two cores copy through
+// their shared memory.
 #include <weft/weft.hpp>
 
 #include <algorithm>
@@ -51,8 +52,8 @@ double time_step(const Case& one, int steps) {
   double seconds = 0;
   weft::launch(2, [&](weft::ThreadCommunicator& comm) {
     using Engine = weft::Engine<weft::Cpu<weft::kernel::cpu::Builtin>, float, weft::ThreadCommunicator, weft::AdamW>;
-    const auto code = weft::model_code_for<Engine::Kernels, float, Model, weft::SoftmaxCrossEntropy<>, 2>(plan.strategy.tensor(),
-                                                                                                         plan.strategy.sequence);
+    const auto code =
+        weft::model_code_for<Engine::Kernels, float, Model, weft::SoftmaxCrossEntropy<>, 2>(plan.strategy.tensor(), plan.strategy.sequence);
     Engine engine(plan, code, comm, weft::AdamW{.rate = 1e-4});
     const auto fill = [&](weft::MicroBatchInput<float>& to) {
       for (weft::Index i = 0; i < to.leading.rows(); ++i)
@@ -91,8 +92,9 @@ int main(int argc, char** argv) {
       seconds[c].push_back(time_step(cases[c], steps));
       ratios[c].push_back(seconds[0].back() / seconds[c].back());
     }
-  const double flops = weft::plan_at_start<Model, Recipe>(cases[0].strategy, {.global = windows, .micro = 8, .sequence = 256}).training_flops_per_row() *
-                       double(tokens);
+  const double flops =
+      weft::plan_at_start<Model, Recipe>(cases[0].strategy, {.global = windows, .micro = 8, .sequence = 256}).training_flops_per_row() *
+      double(tokens);
   std::printf("%-28s %10s %10s %10s   %s\n", "strategy", "tokens/s", "GFLOP/s", "of data2", "MiB a rank and step said");
   for (std::size_t c = 0; c < count; ++c) {
     if (seconds[c].empty()) continue;

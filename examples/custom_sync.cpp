@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A synchronisation policy of one's own: local SGD (Stich, arXiv 1805.09767). Every replica trains by itself; every `every` updates all take
-// the mean of their parameters. The plan's ledger holds what the policy says, and every step is compared with it.
+// A synchronisation policy of one's own: local SGD (Stich, arXiv 1805.09767). Every replica trains by itself; every `every` updates all
+// take the mean of their parameters. The plan's ledger holds what the policy says, and every step is compared with it.
 #include <weft/weft.hpp>
 
 #include <cmath>

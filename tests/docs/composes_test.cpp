@@ -81,7 +81,8 @@ StrategyData strategy_of(const Choice& c, Pipe pipe) {
   pipe.stages = c.schedule == Schedule::none ? 1 : 2;
   return lower_strategy(mesh(Replicas<LocalSgd>{.ranks = c.replicas},
                              DataParallel{.ranks = c.data, .shard = c.shard, .shard_ranks = c.shard_ranks}, pipe,
-                             TensorParallel{.ranks = c.tensor, .sequence = c.sequence}, Activations{.recompute = c.recompute}, Reproducible{.reproducible = c.reproducible}));
+                             TensorParallel{.ranks = c.tensor, .sequence = c.sequence}, Activations{.recompute = c.recompute},
+                             Reproducible{.reproducible = c.reproducible}));
 }
 StrategyData strategy_of(const Choice& c) {
   switch (c.schedule) {

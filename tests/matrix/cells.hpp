@@ -73,8 +73,8 @@ inline int num_choices(int factor) {
 }
 inline Cell cell_of(const int (&choice)[num_factors]) {
   constexpr int degrees[] = {1, 2, 3, 4, 8}, micros[] = {1, 2, 3, 5, 8};
-  return {degrees[choice[0]], degrees[choice[1]],         degrees[choice[2]],         ScheduleChoice(choice[3]), Shard(choice[4]), choice[5] + 1,
-          choice[6] == 1,     Recompute(choice[7]), micros[choice[8]], OrderChoice(choice[9]),    TypeChoice(choice[10])};
+  return {degrees[choice[0]], degrees[choice[1]],   degrees[choice[2]], ScheduleChoice(choice[3]), Shard(choice[4]),      choice[5] + 1,
+          choice[6] == 1,     Recompute(choice[7]), micros[choice[8]],  OrderChoice(choice[9]),    TypeChoice(choice[10])};
 }
 
 struct NumberedCell {
@@ -97,8 +97,8 @@ inline std::vector<NumberedCell> numbered_cells(int most_ranks) {
 }
 inline int pair_number(const int (&choice)[num_factors], int a, int b) { return ((a * num_factors + b) * 8 + choice[a]) * 8 + choice[b]; }
 
-// A few of the cells such that every pair of choices that stands in some legal cell stands in one of these: greedily, the cell with most new
-// pairs first, among a sample that moves on (so that the same list comes out everywhere).
+// A few of the cells such that every pair of choices that stands in some legal cell stands in one of these: greedily, the cell with most
+// new pairs first, among a sample that moves on (so that the same list comes out everywhere).
 inline std::vector<Cell> covering_cells(int most_ranks) {
   const std::vector<NumberedCell> all = numbered_cells(most_ranks);
   const auto pairs_of = [](const NumberedCell& cell, const auto& visit) {

@@ -75,9 +75,11 @@ template <class Real, Index tensor_ranks>
 Trained run_with(const Cell& cell) {
   Trained trained;
   // One item a micro-batch; without a strategy all at once.
-  const Index per_rank = cell.micros, global = per_rank * cell.data, micro = cell.ranks() == 1 && cell.recompute == Recompute::none && !cell.reproducible ? global : 1;
+  const Index per_rank = cell.micros, global = per_rank * cell.data,
+              micro = cell.ranks() == 1 && cell.recompute == Recompute::none && !cell.reproducible ? global : 1;
   const StrategyData strategy = strategy_of(cell);
-  const PlanData plan = plan_data<MatrixModel, MatrixRecipe<Real>>(strategy, Batch{.global = global, .micro = micro, .sequence = matrix_sequence});
+  const PlanData plan =
+      plan_data<MatrixModel, MatrixRecipe<Real>>(strategy, Batch{.global = global, .micro = micro, .sequence = matrix_sequence});
   try {
     require_valid(plan);
   } catch (const Error& error) {

@@ -102,7 +102,8 @@ TEST_CASE("exact_sums_do_not_depend_on_the_order") {
   for (int round = 0; round < 200; ++round) {
     std::vector<double> values;
     for (int i = 0; i < 300; ++i)
-      values.push_back(std::ldexp(double(random() >> 11) - double(std::uint64_t(1) << 52), int(random() % 400) - 250 - int(round % 3 == 0) * 700));
+      values.push_back(
+          std::ldexp(double(random() >> 11) - double(std::uint64_t(1) << 52), int(random() % 400) - 250 - int(round % 3 == 0) * 700));
     ExactSum all, shuffled, parts[3];
     long double plain = 0;
     for (double value : values) all.add(value), plain += value;

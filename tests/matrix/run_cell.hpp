@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains the matrix's model under one strategy. What depends on types is compiled once a (element type, tensor degree): see engines_f64.cpp.
+// Trains the matrix's model under one strategy. What depends on types is compiled once a (element type, tensor degree): see
+// engines_f64.cpp.
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@ struct Trained {
     Index measured = 0, planned = 0;  // bytes
   };
   std::vector<std::array<Used, 6>> memory;  // within a step, by stage and arena
-  std::string refused{};                                     // the id of the error, if the plan was refused
+  std::string refused{};                    // the id of the error, if the plan was refused
 };
 
 // 24 heads, so that 2, 3, 4 and 8 divide them; 16 blocks, so that 8 stages of two chunks have some; a vocabulary that nothing divides.

@@ -99,7 +99,8 @@ GoldenStrategy golden_strategy(const std::string& name, const MeshType& axes) {
 }
 inline std::vector<GoldenStrategy> data_ranks(std::initializer_list<Index> all) {
   std::vector<GoldenStrategy> out;
-  for (Index ranks : all) out.push_back(golden_strategy(std::to_string(ranks) + " ranks", mesh(DataParallel{.ranks = ranks, .bucket_bytes = 3000})));
+  for (Index ranks : all)
+    out.push_back(golden_strategy(std::to_string(ranks) + " ranks", mesh(DataParallel{.ranks = ranks, .bucket_bytes = 3000})));
   return out;
 }
 
@@ -119,8 +120,8 @@ void follow(const GoldenFile& golden, const Trajectory& trajectory, Rule rule, c
       launch(int(strategy.data.ranks), [&](ThreadCommunicator& comm) {
         using TheEngine = Engine<CpuExecutor, Real, ThreadCommunicator, Rule>;
         TheEngine engine(plan,
-                         model_code_for<typename TheEngine::Kernels, Real, Model, SoftmaxCrossEntropy<>, tensor_ranks...>(plan.strategy.tensor(),
-                                                                                                                         plan.strategy.sequence),
+                         model_code_for<typename TheEngine::Kernels, Real, Model, SoftmaxCrossEntropy<>, tensor_ranks...>(
+                             plan.strategy.tensor(), plan.strategy.sequence),
                          comm, rule, {.clip_norm = trajectory.clip, .poison = true});
         auto model = engine.whole_model();
         const auto is_buffer = [](const auto& tensor) { return tensor.facts.kind == ParameterKind::buffer; };
@@ -163,7 +164,8 @@ void follow(const GoldenFile& golden, const Trajectory& trajectory, Rule rule, c
           }
           if (step > 0) continue;
           const auto gradients = engine.collect(Collected::gradients, 0);
-          for (const auto& tensor : gradients.tensors) compare.check(cell + "gradient of " + tensor.path, tensor.data.data(), lookup("grad", tensor.path));
+          for (const auto& tensor : gradients.tensors)
+            compare.check(cell + "gradient of " + tensor.path, tensor.data.data(), lookup("grad", tensor.path));
         }
         const auto after = engine.collect({}, 0);
         for (const auto& tensor : after.tensors) {

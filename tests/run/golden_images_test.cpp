@@ -39,12 +39,12 @@ std::vector<GoldenStrategy> image_strategies(bool streams) {
 TEST_CASE_TEMPLATE("golden_mlp_is_followed", Real, double, float) {
   const GoldenFile golden("mlp_tiny");
   follow<Mlp, Real, 2, 4>(golden, {.items = 16, .steps = 10, .rate = 0.1}, Sgd{.rate = 0.1}, image_strategies(true), {1, 2, 4, 16},
-                    [&](const std::string& kind, const std::string& path) { return golden[kind + "/" + path]; });
+                          [&](const std::string& kind, const std::string& path) { return golden[kind + "/" + path]; });
 }
 
 TEST_CASE_TEMPLATE("golden_cnn_with_batch_norm_over_the_global_batch_is_followed", Real, double, float) {
   const GoldenFile golden("cnn_tiny");
   const Sgd rule{.rate = 0.05, .momentum = 0.9, .nesterov = true, .decay = 1e-4, .decay_on = DecayOn::all};
   follow<Cnn, Real, 2, 4>(golden, {.items = 16, .steps = 5, .rate = 0.05}, rule, image_strategies(false), {1, 2, 16},
-                    [&](const std::string& kind, const std::string& path) { return golden[kind + "/" + torch_name(path)]; });
+                          [&](const std::string& kind, const std::string& path) { return golden[kind + "/" + torch_name(path)]; });
 }

@@ -62,7 +62,8 @@ std::int64_t state_of(TheEngine& engine) {
   Fingerprint print;
   engine.state().for_each_held([&](int, Index, const ParameterSite&, const auto& held) {
     print.add(hash_of(held.data, held.elems, held.first));
-    for (Index s = 0; held.state >= 0 && s < 2; ++s) print.add(hash_of(engine.state().optimizer_state(s) + held.state, held.elems, held.first));
+    for (Index s = 0; held.state >= 0 && s < 2; ++s)
+      print.add(hash_of(engine.state().optimizer_state(s) + held.state, held.elems, held.first));
   });
   return std::int64_t(print.value());
 }

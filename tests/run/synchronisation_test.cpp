@@ -64,8 +64,8 @@ std::vector<double> train_by_hand(Index replicas, Index every, Sgd rule, double 
   using One = Engine<CpuExecutor, double, SelfCommunicator, Sgd>;
   std::vector<std::unique_ptr<One>> engines;
   for (Index r = 0; r < replicas; ++r)
-    engines.push_back(std::make_unique<One>(plan, model_code<typename One::Kernels, double, Text, SoftmaxCrossEntropy<>>(), SelfCommunicator{}, rule,
-                                            EngineOptions{.seed = 3, .clip_norm = clip}));
+    engines.push_back(std::make_unique<One>(plan, model_code<typename One::Kernels, double, Text, SoftmaxCrossEntropy<>>(),
+                                            SelfCommunicator{}, rule, EngineOptions{.seed = 3, .clip_norm = clip}));
   const auto average = [&](auto&& data_of) {
     for (Index e = 0; e < plan.graph.parameter_elems; ++e) {
       double mean = 0;
@@ -124,11 +124,13 @@ TEST_CASE("the_mean_in_every_step_of_plain_sgd_is_data_parallelism") {
 }
 
 TEST_CASE("the_ledger_holds_what_a_policy_says_and_when") {
-  const PlanData plan = plan_at_start<Text, TextRecipe>(mesh(Replicas<LocalWithState>{.ranks = 2, .every = 3}), {.global = items, .micro = 1, .sequence = 4});
+  const PlanData plan =
+      plan_at_start<Text, TextRecipe>(mesh(Replicas<LocalWithState>{.ranks = 2, .every = 3}), {.global = items, .micro = 1, .sequence = 4});
   const Index bytes = plan.stages[0].parameter_elems * 8;
   for (Index update = 1; update <= 6; ++update) CHECK(totals_at(plan, 0, update).bytes == (update % 3 == 0 ? 2 * bytes : 0));
   CHECK(totals(plan, 0, GroupKind::data).calls == 2);
-  const PlanData other = plan_at_start<Text, TextRecipe>(mesh(Replicas<LocalSgd>{.ranks = 2, .every = 3}), {.global = items, .micro = 1, .sequence = 4});
+  const PlanData other =
+      plan_at_start<Text, TextRecipe>(mesh(Replicas<LocalSgd>{.ranks = 2, .every = 3}), {.global = items, .micro = 1, .sequence = 4});
   CHECK(fingerprint(plan) == fingerprint(other));  // a policy that inherits another's name and version says that it is the same
 }
 
@@ -137,6 +139,7 @@ TEST_CASE("a_policy_that_does_not_fit_is_refused") {
   const auto id = [](const PlanData& plan) { return fault_text(plan).substr(0, 24); };
   const PlanData joins = plan_data<Images>(lower_strategy(mesh(Replicas<LocalSgd>{.ranks = 2})), {.global = 4, .micro = 1});
   CHECK(id(joins).starts_with("weft[batch_norm.sync]"));
-  const PlanData never = plan_data<Text>(lower_strategy(mesh(Replicas<LocalSgd>{.ranks = 2, .every = 0})), {.global = 4, .micro = 1, .sequence = 4});
+  const PlanData never =
+      plan_data<Text>(lower_strategy(mesh(Replicas<LocalSgd>{.ranks = 2, .every = 0})), {.global = 4, .micro = 1, .sequence = 4});
   CHECK(id(never).starts_with("weft[sync.every]"));
 }

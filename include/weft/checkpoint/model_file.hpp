@@ -45,8 +45,8 @@ concept HoldsPart = ShowsParameters<T> && requires(T& engine) {
   engine.distribute(engine.whole_model());
 };
 
-// Writes all parameters and buffers of an engine, whole, whatever the strategy; rank 0 writes. Collective, between steps: all ranks call it.
-// Memory on rank 0: the whole model. Errors: those of checkpoint::save_parameters, on every rank; the file of before then stays.
+// Writes all parameters and buffers of an engine, whole, whatever the strategy; rank 0 writes. Collective, between steps: all ranks call
+// it. Memory on rank 0: the whole model. Errors: those of checkpoint::save_parameters, on every rank; the file of before then stays.
 template <HoldsPart Engine>
 void save(Engine& engine, const std::string& path, const checkpoint::Layout& layout, const checkpoint::Metadata& metadata = {},
           const checkpoint::SaveOptions& options = {}) {

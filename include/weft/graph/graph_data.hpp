@@ -24,10 +24,10 @@ using Path = FixedVector<PathPiece, 12>;
 
 // How a rank's part of a parameter lies in the whole one: along a dimension, slice by slice.
 struct ParameterSplit {
-  int dimension = -1;                    // -1: every rank has all of it
-  FixedVector<Index, 4> whole{};         // extents of the whole parameter
-  Slicing slicing{};                     // of that dimension
-  bool summed = false;                   // each rank's gradient is a summand
+  int dimension = -1;             // -1: every rank has all of it
+  FixedVector<Index, 4> whole{};  // extents of the whole parameter
+  Slicing slicing{};              // of that dimension
+  bool summed = false;            // each rank's gradient is a summand
 };
 
 struct ParameterSite {
@@ -44,7 +44,7 @@ struct LeafSite {
   Features in{}, out{};
   LayerFacts facts{};
   FixedVector<SplitRule, 4> splits{};  // the ways in which it can be divided
-  SplitKind split = SplitKind::none;  // how the ranks of a tensor group divide it
+  SplitKind split = SplitKind::none;   // how the ranks of a tensor group divide it
   bool rows_divided = false;
   Path path{};
   int first_parameter = 0;
@@ -104,15 +104,15 @@ struct GraphFault {
 struct GraphData {
   std::vector<FrameSite> frames{};
   std::vector<OpSite> ops{};
-  std::vector<Features> tensors{};     // of one rank
-  std::vector<char> rows_divided{};    // by tensor: each rank of a tensor group has a slice of the rows
+  std::vector<Features> tensors{};   // of one rank
+  std::vector<char> rows_divided{};  // by tensor: each rank of a tensor group has a slice of the rows
   std::vector<LeafSite> leaves{};
   std::vector<ParameterSite> parameters{};
   Features input{}, output{};
-  Features whole_output{};     // of a tensor group
-  Index tensor_ranks = 1;      // that this is one rank's graph of
-  bool sequence = false;       // rows are divided where features are not
-  Index whole_parameters = 0;  // of the group; 0: not divided
+  Features whole_output{};                                     // of a tensor group
+  Index tensor_ranks = 1;                                      // that this is one rank's graph of
+  bool sequence = false;                                       // rows are divided where features are not
+  Index whole_parameters = 0;                                  // of the group; 0: not divided
   Index parameter_elems = 0, buffer_elems = 0, num_units = 0;  // of the arenas, with alignment
   Index longest_sequence = 0;                                  // of positions that a layer has; 0: no limit
   GraphFault fault{};
@@ -160,7 +160,8 @@ inline std::string path_of(const GraphData& graph, int parameter, Index repetiti
 // The path of a layer, without a parameter's name.
 inline std::string path_of_leaf(const GraphData& graph, int leaf, Index repetition) {
   std::string text;
-  for (const PathPiece& piece : graph.leaves[std::size_t(leaf)].path) text.append(text.empty() ? "" : ".").append(path_text(piece, repetition));
+  for (const PathPiece& piece : graph.leaves[std::size_t(leaf)].path)
+    text.append(text.empty() ? "" : ".").append(path_text(piece, repetition));
   return text_of(text, " (", graph.leaves[std::size_t(leaf)].name, ")");
 }
 

@@ -20,7 +20,7 @@ constexpr int first_wrong_rule(const LeafSite& site) {
       wrong = rule.dimension[p] < -1 || rule.dimension[p] >= site.facts.parameters[p].extents.size() ||
               (rule.dimension[p] >= 0 && rule.kind == SplitKind::rows);
     wrong |= rule.slicing.segments.size() > 0 && (rule.kind != SplitKind::features || rule.slicing.whole() != site.in.channels);
-    wrong |= divides_features && site.in.element == Element::token;                     // a token is one number
+    wrong |= divides_features && site.in.element == Element::token;                                    // a token is one number
     wrong |= rule.kind != SplitKind::features && rule.kind != SplitKind::rows && site.facts.in_place;  // what it gives is not what it takes
     wrong |= rule.kind == SplitKind::rows && site.facts.join_elems > 0;  // sums meet over the data ranks, not over those that share rows
     if (wrong) return r;
@@ -115,8 +115,19 @@ class GraphBuilder {
       }
     }
     const Features out = L::output(in);
-    LeafSite site{L::name, L::version, int(graph.frames.size()) - 1, int(graph.ops.size()), in, out,
-                  {},      {},         SplitKind::none, false, path, int(graph.parameters.size()), {}};
+    LeafSite site{L::name,
+                  L::version,
+                  int(graph.frames.size()) - 1,
+                  int(graph.ops.size()),
+                  in,
+                  out,
+                  {},
+                  {},
+                  SplitKind::none,
+                  false,
+                  path,
+                  int(graph.parameters.size()),
+                  {}};
     if (out.valid()) {
       site.facts = L::facts(in, sequence);
       if constexpr (requires { L::splits(in); }) site.splits = L::splits(in);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "weft/exec/cpu/executor.hpp"
-#include "weft/kernel/divided_cross_entropy.hpp"
 #include "weft/kernel/cpu/attention.hpp"
 #include "weft/kernel/cpu/batch_norm2d.hpp"
 #include "weft/kernel/cpu/conv2d.hpp"
@@ -22,6 +21,7 @@
 #include "weft/kernel/cpu/silu.hpp"
 #include "weft/kernel/cpu/softmax_cross_entropy.hpp"
 #include "weft/kernel/cpu/swiglu.hpp"
+#include "weft/kernel/divided_cross_entropy.hpp"
 #include "weft/op/kernels_of.hpp"
 
 namespace weft {

@@ -122,9 +122,10 @@ ModelCode<Real> model_code_for(Index ranks, bool sequence) {
   if (code.leaves == nullptr) {
     std::string compiled("1");
     for (const Index degree : std::initializer_list<Index>{tensor_ranks...}) compiled.append(", ").append(text_of(degree));
-    throw Error("code.tensor", text_of("the strategy has another number of tensor ranks than the program has code for; add it to the arguments of "
-                                       "make_trainer (strategy ",
-                                       ranks, ", compiled ", compiled, ")"));
+    throw Error("code.tensor",
+                text_of("the strategy has another number of tensor ranks than the program has code for; add it to the arguments of "
+                        "make_trainer (strategy ",
+                        ranks, ", compiled ", compiled, ")"));
   }
   return code;
 }

@@ -2,10 +2,10 @@
 // The plain implementations as an executor: what the fast kernels are tested against in whole models, and what is read first.
 #pragma once
 
-#include "weft/kernel/divided_cross_entropy.hpp"
 #include "weft/kernel/attention.hpp"
 #include "weft/kernel/batch_norm2d.hpp"
 #include "weft/kernel/conv2d.hpp"
+#include "weft/kernel/divided_cross_entropy.hpp"
 #include "weft/kernel/dropout.hpp"
 #include "weft/kernel/elementwise.hpp"
 #include "weft/kernel/embedding.hpp"

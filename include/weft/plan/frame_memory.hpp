@@ -3,7 +3,8 @@
 //
 // What backward needs again is kept in the frame's *slot* (one a repetition and micro-batch in flight). Where backward is split, gradients
 // that its weight part needs are kept in a *weight slot*. What is recomputed before backward lies in the *live* area, one for all. What is
-// used within a pass only shares the *workspace*. What passes from one frame to the next without being kept alternates between two *boundary* buffers.
+// used within a pass only shares the *workspace*. What passes from one frame to the next without being kept alternates between two
+// *boundary* buffers.
 #pragma once
 
 #include "weft/base/constexpr_vector.hpp"
@@ -12,7 +13,15 @@
 
 namespace weft {
 
-enum class Storage : char { none, slot, weight_slot, live, workspace, boundary, boundary_input };  // boundary: on the output side of the frame
+enum class Storage : char {
+  none,
+  slot,
+  weight_slot,
+  live,
+  workspace,
+  boundary,
+  boundary_input
+};  // boundary: on the output side of the frame
 
 struct Place {
   Storage storage = Storage::none;
@@ -159,7 +168,7 @@ class FrameLifetimes {
   std::vector<int> producer{}, last_use{}, num_uses{}, joins{};
   std::vector<char> kept{};
   std::vector<char> gathered{};  // all rows of all ranks, or a slice of them, is what a collective takes or gives
-  std::vector<char> weighs{};  // the gradient of this tensor is needed by the weight part of backward
+  std::vector<char> weighs{};    // the gradient of this tensor is needed by the weight part of backward
 
  private:
   constexpr void use(int tensor, int i) { last_use[std::size_t(tensor)] = i, ++num_uses[std::size_t(tensor)]; }

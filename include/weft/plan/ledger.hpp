@@ -92,8 +92,7 @@ class LedgerWalk {
         if (s < last) join(LedgerPhase::join_forward, std::size_t(s));
       }
     } else if (stage_.actions.empty()) {
-      for (Index m = 0; m < plan_.micros; ++m)
-        action({ActionKind::forward, 0, int(m)}), action({ActionKind::backward, 0, int(m)});
+      for (Index m = 0; m < plan_.micros; ++m) action({ActionKind::forward, 0, int(m)}), action({ActionKind::backward, 0, int(m)});
     } else {
       const ActionRow& actions = stage_.actions;
       for (std::size_t i = 0, end; i < actions.size(); i = end) {
@@ -227,7 +226,8 @@ class LedgerWalk {
          .tag = u + 1},
         GroupKind::shard);
   }
-  // Partial gradients of a block go to the data rank that folds them, slice by slice; where it is not the one that updates, all get the sums.
+  // Partial gradients of a block go to the data rank that folds them, slice by slice; where it is not the one that updates, all get the
+  // sums.
   constexpr void folded(Index u, Index elems) {
     if (!has_data() || elems == 0) return;
     CallRecord call{.operation = Operation::all_to_all, .type = plan_.training.type, .count = elems / strategy_.data(), .tag = u + 1};
@@ -305,7 +305,10 @@ class LedgerWalk {
       const Index calls = entry.what == Shared::parameters ? 1 : plan_.training.optimizer_states;
       for (Index i = 0; i < calls; ++i)
         put(LedgerPhase::synchronise, i,
-            {.operation = Operation::all_reduce, .type = plan_.training.type, .reduction = entry.reduction, .count = stage_.parameter_elems},
+            {.operation = Operation::all_reduce,
+             .type = plan_.training.type,
+             .reduction = entry.reduction,
+             .count = stage_.parameter_elems},
             GroupKind::data);
     }
   }
@@ -367,7 +370,8 @@ constexpr void for_each_kind_of_call(const PlanData& plan, int stage, Visit&& vi
     const bool to_other = c + 1 < int(plan.chunks.size()) && plan.chunks[std::size_t(c + 1)].stage != stage;
     actions(ActionKind::forward, c, plan.micros);
     actions(ActionKind::backward, c, chunk.whole_backwards);
-    for (const ActionKind kind : {ActionKind::backward_input, ActionKind::backward_weight}) actions(kind, c, plan.micros - chunk.whole_backwards);
+    for (const ActionKind kind : {ActionKind::backward_input, ActionKind::backward_weight})
+      actions(kind, c, plan.micros - chunk.whole_backwards);
     for (const ActionKind kind : {ActionKind::receive_forward, ActionKind::send_backward}) actions(kind, c, from_other ? plan.micros : 0);
     for (const ActionKind kind : {ActionKind::send_forward, ActionKind::receive_backward}) actions(kind, c, to_other ? plan.micros : 0);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes in order: check → place activations → joins → partition → schedule → buckets → memory. One constexpr function, for plans at compile time and
-// for plans whose sizes are known at start-up only; both give the same data and the same faults.
+// The passes in order: check → place activations → joins → partition → schedule → buckets → memory. One constexpr function, for plans at
+// compile time and for plans whose sizes are known at start-up only; both give the same data and the same faults.
 #pragma once
 
 #include "weft/base/exact_sum.hpp"
@@ -225,7 +225,8 @@ constexpr void place_micro_batches(PlanData& plan, int stage_number) {
     chunk.first_slot_byte = slots, slots += chunk.depth * chunk.slot_bytes;
     chunk.first_weight_slot_byte = slots, slots += chunk.weight_depth * chunk.weight_slot_bytes;
     if (c > 0) chunk.input_bytes = tensor_bytes(chunk_input(plan, c), {.rows = chunk_input_rows(plan, c, plan.rows), .real_bytes = real});
-    if (!last) chunk.gradient_bytes = tensor_bytes(chunk_input(plan, c + 1), {.rows = chunk_input_rows(plan, c + 1, plan.rows), .real_bytes = real});
+    if (!last)
+      chunk.gradient_bytes = tensor_bytes(chunk_input(plan, c + 1), {.rows = chunk_input_rows(plan, c + 1, plan.rows), .real_bytes = real});
     if (last && !plan.activations.frames.back().output_gradient_kept && !chunk.loss_in_place) {
       chunk.gradient_bytes = tensor_bytes(plan.graph.output, {.rows = plan.rows, .real_bytes = real});
       chunk.gradient_depth = chunk.depth;  // written by the loss, right after forward
@@ -271,7 +272,7 @@ constexpr Memory make_memory(const PlanData& plan, int stage_number, const Execu
 }
 
 constexpr PlanData make_plan_as_said(GraphData graph, const StrategyData& strategy, const Batch& batch, const TrainingData& training,
-                             const Budget& budget = {}, const ExecutorFacts& executor = {}) {
+                                     const Budget& budget = {}, const ExecutorFacts& executor = {}) {
   PlanData plan;
   plan.fault = find_fault(graph, strategy, batch, training);
   plan.graph = graph, plan.strategy = strategy, plan.batch = batch, plan.training = training;
@@ -295,15 +296,15 @@ constexpr PlanData make_plan_as_said(GraphData graph, const StrategyData& strate
   if (strategy.reproducible) plan.fault = find_disorder(plan);
   if (plan.fault.rule != PlanRule::none) return plan;
   const bool splits = splits_backward(plan);
-  if (strategy.recompute != Recompute::none && splits)
-    plan.fault = {.rule = PlanRule::recompute_splits, .found = strategy.stages()};
+  if (strategy.recompute != Recompute::none && splits) plan.fault = {.rule = PlanRule::recompute_splits, .found = strategy.stages()};
   if (plan.fault.rule != PlanRule::none) return plan;
   plan.activations = place_activations(graph, {plan.rows, bytes_of(training.type), plan.depth > 1, splits, strategy.recompute});
   for (int s = 0; s < int(plan.stages.size()); ++s) place_parameters(plan, s);
   place_ties(plan);
   for (int s = 0; s < int(plan.stages.size()); ++s) {
     StageData& stage = plan.stages[std::size_t(s)];
-    stage.buckets = make_buckets(graph, plan.units, plan.chunks, completion_order(plan, stage), stage, strategy.bucket_bytes, bytes_of(training.type));
+    stage.buckets =
+        make_buckets(graph, plan.units, plan.chunks, completion_order(plan, stage), stage, strategy.bucket_bytes, bytes_of(training.type));
     place_micro_batches(plan, s);
     place_shared(plan, s);
     stage.memory = make_memory(plan, s, executor);

@@ -76,7 +76,9 @@ constexpr void place_parameters(PlanData& plan, int stage_number) {
 // How many repetitions of other blocks use a parameter.
 constexpr Index num_uses_elsewhere(const GraphData& graph, int owner) {
   Index uses = 0;
-  const auto first_unit_of = [&](const ParameterSite& site) { return graph.frames[std::size_t(graph.leaves[std::size_t(site.leaf)].frame)].first_unit; };
+  const auto first_unit_of = [&](const ParameterSite& site) {
+    return graph.frames[std::size_t(graph.leaves[std::size_t(site.leaf)].frame)].first_unit;
+  };
   for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
     const ParameterSite& site = graph.parameters[p];
     if (site.owner == owner && int(p) != owner && first_unit_of(site) != first_unit_of(graph.parameters[std::size_t(owner)]))

@@ -7,7 +7,9 @@
 namespace weft {
 
 // What is made again of a frame: blocks only, that is, what is repeated.
-constexpr Recompute recompute_of(const FrameSite& frame, const MemoryFacts& facts) { return frame.count > 1 ? facts.recompute : Recompute::none; }
+constexpr Recompute recompute_of(const FrameSite& frame, const MemoryFacts& facts) {
+  return frame.count > 1 ? facts.recompute : Recompute::none;
+}
 
 // Slot, workspace and boundary places of values. `output_kept`: the next frame needs this frame's output in backward, or holds it over a
 // join.
@@ -49,7 +51,8 @@ constexpr void place_values(const GraphData& graph, int frame_index, const Memor
     group.kept |= life.kept[at] != 0;
     group.output |= t == frame.output;
     const OpSite& maker = life.op(life.producer[at]);
-    group.live &= recompute != Recompute::none && (maker.kind == OpKind::leaf ? is_live(maker.leaf - frame.first_leaf) : recompute == Recompute::full);
+    group.live &= recompute != Recompute::none &&
+                  (maker.kind == OpKind::leaf ? is_live(maker.leaf - frame.first_leaf) : recompute == Recompute::full);
   }
   out.values = filled(n, Place{});
   IntervalPacker workspace;
@@ -81,7 +84,8 @@ constexpr void place_values(const GraphData& graph, int frame_index, const Memor
       out.saved.push_back({is_live(l) ? Storage::live : Storage::slot, end});
       if (k >= leaf.saved.size()) continue;
       const SavedFacts& saved = leaf.saved[k];
-      const Index rows = graph.leaves[std::size_t(frame.first_leaf + l)].rows_divided ? divide_up(facts.rows, graph.tensor_ranks) : facts.rows;
+      const Index rows =
+          graph.leaves[std::size_t(frame.first_leaf + l)].rows_divided ? divide_up(facts.rows, graph.tensor_ranks) : facts.rows;
       end += round_up((rows * saved.elems_per_row + saved.fixed_elems) * (saved.integer ? 4 : facts.real_bytes), alignment_bytes);
     }
   }
@@ -101,7 +105,8 @@ constexpr void plan_reruns(const GraphData& graph, int frame_index, const Memory
   for (int i = last; recompute == Recompute::selective && i >= 0; --i)  // before the last op that reads what an op made, and itself
     for (int maker = last; maker >= 0; --maker) {
       if (life.op(maker).kind != OpKind::leaf || out.values[std::size_t(life.op(maker).output)].storage != Storage::live) continue;
-      const int reader = life.last_use[std::size_t(life.op(maker).output)] < last ? life.last_use[std::size_t(life.op(maker).output)] : last;
+      const int reader =
+          life.last_use[std::size_t(life.op(maker).output)] < last ? life.last_use[std::size_t(life.op(maker).output)] : last;
       if ((reader > maker ? reader : maker) == i) out.reruns.push_back({i, maker, maker});
     }
 }
@@ -163,7 +168,7 @@ constexpr void place_gradients(const GraphData& graph, int frame_index, const Me
 struct ActivationMemory {
   MemoryFacts facts{};
   std::vector<FrameMemory> frames{};
-  Index slot_bytes = 0;       // of one micro-batch: all frames, all repetitions
+  Index slot_bytes = 0;  // of one micro-batch: all frames, all repetitions
 };
 
 constexpr ActivationMemory place_activations(const GraphData& graph, const MemoryFacts& facts) {
@@ -175,7 +180,8 @@ constexpr ActivationMemory place_activations(const GraphData& graph, const Memor
   for (std::size_t f = 0; f < n; ++f) {
     const FrameLifetimes life(graph, int(f));
     flows.push_back(gradient_flow(graph, int(f), facts));
-    input_kept[f] = life.kept[0] || recompute_of(graph.frames[f], facts) == Recompute::full || (facts.wide && life.crosses_forward(-1, life.last_use[0]));
+    input_kept[f] = life.kept[0] || recompute_of(graph.frames[f], facts) == Recompute::full ||
+                    (facts.wide && life.crosses_forward(-1, life.last_use[0]));
     input_crosses[f] = facts.wide && flows[f].all[std::size_t(flows[f].groups.of(0))].crosses;
     output_crosses[f] = facts.wide && flows[f].all[std::size_t(flows[f].groups.of(graph.frames[f].output))].crosses;
   }

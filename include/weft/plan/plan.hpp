@@ -49,15 +49,16 @@ constexpr void lower_table(const Axis& axis, StrategyData& out) {
 template <class Axis>
 constexpr void lower_policy(const Axis& axis, StrategyData& out) {
   using Policy = typename Axis::Policy;
-  static_assert(SyncPolicy<Policy>, "weft[sync.policy]: Replicas takes a policy with name, version, sums_gradients and synchronise(SyncStep&); "
-                                    "see strategy/synchronisation.hpp");
+  static_assert(SyncPolicy<Policy>,
+                "weft[sync.policy]: Replicas takes a policy with name, version, sums_gradients and synchronise(SyncStep&); "
+                "see strategy/synchronisation.hpp");
   if constexpr (SyncPolicy<Policy>)
     if (axis.size() != 1) out.sync = {Policy::name, Policy::version, Policy::sums_gradients, axis.every, &Policy::synchronise};
 }
 
-// The strategy, lowered: every axis contributes what it knows. What an axis, also a user's, may have besides what makes it one: bucket_bytes,
-// overlap, shard, shard_ranks (see DataParallel), sequence (TensorParallel), recompute, fit (Activations), Schedule, chunks and chunk_starts
-// (Pipeline), table (TablePipeline), Policy and every (Replicas).
+// The strategy, lowered: every axis contributes what it knows. What an axis, also a user's, may have besides what makes it one:
+// bucket_bytes, overlap, shard, shard_ranks (see DataParallel), sequence (TensorParallel), recompute, fit (Activations), Schedule, chunks
+// and chunk_starts (Pipeline), table (TablePipeline), Policy and every (Replicas).
 template <class Strategy>
 constexpr StrategyData lower_strategy(const Strategy& strategy) {
   StrategyData out;
@@ -83,8 +84,9 @@ constexpr StrategyData lower_strategy(const Strategy& strategy) {
 template <class RecipeType>
 constexpr TrainingData lower_recipe(const GraphData& graph) {
   using Loss = typename RecipeType::Loss;
-  return {RecipeType::Precision::type, RecipeType::Optimizer::num_states, Loss::target(graph.output), Loss::counts_per_row(graph.output),
-          divides_classes<Loss>, Loss::name};
+  return {RecipeType::Precision::type, RecipeType::Optimizer::num_states,
+          Loss::target(graph.output),  Loss::counts_per_row(graph.output),
+          divides_classes<Loss>,       Loss::name};
 }
 
 // For a degree that does not divide: the nearest ones that all layers take, among the divisors and multiples of the number at fault.
@@ -113,8 +115,7 @@ constexpr PlanData plan_data(const StrategyData& strategy, const Batch& batch, c
   }
   PlanData plan =
       make_plan(split_graph(graph, strategy.tensor(), strategy.sequence, training.divides_classes), strategy, batch, training, budget);
-  if (plan.fault.rule == PlanRule::tensor_divides)
-    find_nearest_tensor(plan.fault, graph, strategy.sequence, training.divides_classes);
+  if (plan.fault.rule == PlanRule::tensor_divides) find_nearest_tensor(plan.fault, graph, strategy.sequence, training.divides_classes);
   return plan;
 }
 
@@ -133,7 +134,8 @@ PlanData plan_at_start(const MeshType& mesh, const Batch& batch, const Budget& b
 // The shape of the schedule; no stages if the numbers make no sense, which is said elsewhere.
 constexpr ScheduleShape schedule_shape(const StrategyData& strategy, const Batch& batch) {
   constexpr Index most = 1'000'000;
-  const Index sequences = batch.micro < 1 || strategy.data() < 1 ? 0 : strategy.data() * batch.micro, p = strategy.stages(), v = strategy.chunks_per_stage;
+  const Index sequences = batch.micro < 1 || strategy.data() < 1 ? 0 : strategy.data() * batch.micro, p = strategy.stages(),
+              v = strategy.chunks_per_stage;
   if (sequences < 1 || batch.global < 1 || batch.global % sequences != 0 || p < 2 || v < 1) return {};
   if (p > most || v > most || batch.global / sequences > most) return {int(most), 1, int(most)};
   return {int(p), int(v), int(batch.global / sequences)};

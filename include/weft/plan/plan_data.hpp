@@ -30,13 +30,13 @@ struct ChunkData {
   int stage = 0;
   Index first_unit = 0, end_unit = 0;
   Index depth = 1, input_depth = 1, gradient_depth = 1, weight_depth = 1;
-  Index whole_backwards = 0;   // micro-batches whose backward is not split
-  int completed = 0;           // how many chunks of the stage have their last backward before this one
-  bool loss_in_place = true;   // the loss may write over the prediction: its backward comes next
-  Index slot_bytes = 0, first_slot_byte = 0;          // activations of one micro-batch; where the chunk's begin in the stage's arena
+  Index whole_backwards = 0;                                // micro-batches whose backward is not split
+  int completed = 0;                                        // how many chunks of the stage have their last backward before this one
+  bool loss_in_place = true;                                // the loss may write over the prediction: its backward comes next
+  Index slot_bytes = 0, first_slot_byte = 0;                // activations of one micro-batch; where the chunk's begin in the stage's arena
   Index weight_slot_bytes = 0, first_weight_slot_byte = 0;  // gradients from the input part of backward to the weight part
-  Index input_bytes = 0, first_input_byte = 0;        // what the chunk before gives, of one micro-batch; in the stage's message arena
-  Index gradient_bytes = 0, first_gradient_byte = 0;  // the gradient that the chunk behind, or the loss, gives
+  Index input_bytes = 0, first_input_byte = 0;              // what the chunk before gives, of one micro-batch; in the stage's message arena
+  Index gradient_bytes = 0, first_gradient_byte = 0;        // the gradient that the chunk behind, or the loss, gives
 };
 
 // A parameter that another stage owns: this stage uses it too, and keeps it equal. Laid out as the owner's unit, so that shards match.
@@ -71,10 +71,26 @@ struct JoinSite {
   int frame = 0, op = 0, leaf = 0;
 };
 
-enum class LedgerPhase : char { join_forward, message, gather, scatter, layer_forward, layer_backward, loss, summed, bucket, tie, join_backward, fold, control, publish, synchronise };
+enum class LedgerPhase : char {
+  join_forward,
+  message,
+  gather,
+  scatter,
+  layer_forward,
+  layer_backward,
+  loss,
+  summed,
+  bucket,
+  tie,
+  join_backward,
+  fold,
+  control,
+  publish,
+  synchronise
+};
 
-// A call that a rank makes in a step. Where it grows with the rows of `micro`, `call.count` is that at capacity: elems_per_row for every row,
-// or for a slice of the rows (`divided`).
+// A call that a rank makes in a step. Where it grows with the rows of `micro`, `call.count` is that at capacity: elems_per_row for every
+// row, or for a slice of the rows (`divided`).
 struct LedgerEntry {
   LedgerPhase phase = LedgerPhase::bucket;
   Index number = 0;  // of the join, the bucket, the unit
@@ -100,8 +116,8 @@ struct Memory {
   Index inputs = 0, joins = 0, loss = 0, fold = 0, control = 0, scratch = 0;  // fold: of the reproducible mode
 
   constexpr Index total() const {
-    return parameters + buffers + gradients + optimizer + gathered + activations + live + boundaries + workspace + messages + inputs + joins + loss +
-           fold + control + scratch;
+    return parameters + buffers + gradients + optimizer + gathered + activations + live + boundaries + workspace + messages + inputs +
+           joins + loss + fold + control + scratch;
   }
 };
 
@@ -110,7 +126,7 @@ struct Memory {
 struct StageData {
   std::vector<int> chunks{};
   ActionRow actions{};
-  Index parameter_elems = 0, buffer_elems = 0;  // of the arenas
+  Index parameter_elems = 0, buffer_elems = 0;       // of the arenas
   Index largest_unit_elems = 0, resident_elems = 0;  // of the sharded: a unit; units whose parameters others use too
   Index input_depth = 1;                             // micro-batches whose inputs and targets are held
   Index boundary_bytes[2]{};                         // of the two boundary buffers
@@ -182,7 +198,7 @@ struct PlanFault {
   PlanRule rule = PlanRule::none;
   int leaf = 0;
   Index found = 0, wanted = 0, other = 0;
-  Index below = 0, above = 0;        // the nearest numbers that would do instead of the one at fault; 0: none
+  Index below = 0, above = 0;      // the nearest numbers that would do instead of the one at fault; 0: none
   Action action{}, waiting_for{};  // of a schedule
 };
 
@@ -206,7 +222,7 @@ struct PlanData {
   std::vector<StageData> stages{};
   std::vector<TieData> ties{};
   std::vector<Stretch> summed{};  // by the tensor group, or by neighbours in it, once a step
-  Memory memory{};  // of the stage that needs most
+  Memory memory{};                // of the stage that needs most
   PlanFault fault{};
 
   // Whether each rank of a tensor group has a slice of the classes.

@@ -42,8 +42,7 @@ constexpr const char* rule_text(PlanRule rule) {
       return "weft[tensor.part]: one rank's part of a layer takes, gives or keeps something else than the SplitRule leaves it; fix Part or the rule";
     case PlanRule::mesh_open:
       return "weft[mesh.open]: an axis is left open, so the plan needs the number of ranks; use fit_to_world(mesh, ranks)";
-    case PlanRule::open_twice:
-      return "weft[mesh.open_twice]: one axis gets the rest of the world; give the others an extent";
+    case PlanRule::open_twice: return "weft[mesh.open_twice]: one axis gets the rest of the world; give the others an extent";
     case PlanRule::open_tensor:
       return "weft[mesh.open_tensor]: tensor ranks share layers of types that the compiler must know; leave another axis open, or use plan_at_start";
     case PlanRule::ranks_positive: return "weft[mesh.ranks]: a mesh has at least one rank; change DataParallel::ranks";
@@ -133,13 +132,12 @@ inline std::string fault_text(const PlanData& plan) {
   }
   switch (fault.rule) {
     case PlanRule::tensor_divides:
-      return text + " (layer " + path_of_leaf(plan.graph, fault.leaf, 0) + ": " + number(fault.found) + ", tensor ranks " + number(fault.wanted) +
-             ", nearest: " + either_text(fault.below, fault.above) + ")";
+      return text + " (layer " + path_of_leaf(plan.graph, fault.leaf, 0) + ": " + number(fault.found) + ", tensor ranks " +
+             number(fault.wanted) + ", nearest: " + either_text(fault.below, fault.above) + ")";
     case PlanRule::tensor_features:
     case PlanRule::tensor_rows:
       return text + " (layer " + path_of_leaf(plan.graph, fault.leaf, 0) + ", tensor ranks " + number(fault.wanted) + ")";
-    case PlanRule::tensor_rule:
-      return text + " (layer " + path_of_leaf(plan.graph, fault.leaf, 0) + ", rule " + number(fault.found) + ")";
+    case PlanRule::tensor_rule: return text + " (layer " + path_of_leaf(plan.graph, fault.leaf, 0) + ", rule " + number(fault.found) + ")";
     case PlanRule::tensor_part:
       return text + " (layer " + path_of_leaf(plan.graph, fault.leaf, 0) + ": " + number(fault.found) + ", the rule leaves " +
              number(fault.wanted) + ")";
@@ -148,8 +146,9 @@ inline std::string fault_text(const PlanData& plan) {
     case PlanRule::open_tensor: return text + " (" + layout_text(plan.strategy.axes) + ")";
     case PlanRule::ranks_positive: return text + " (ranks " + number(fault.found) + ")";
     case PlanRule::bucket_positive: return text + " (bucket_bytes " + number(fault.found) + ")";
-    case PlanRule::shard_divides: return text + " (shard_ranks " + number(fault.found) + ", data ranks " + number(fault.wanted) + ", nearest: " +
-             either_text(fault.below, fault.above) + ")";
+    case PlanRule::shard_divides:
+      return text + " (shard_ranks " + number(fault.found) + ", data ranks " + number(fault.wanted) +
+             ", nearest: " + either_text(fault.below, fault.above) + ")";
     case PlanRule::shard_joins: return text + " (data ranks " + number(fault.found) + ")";
     case PlanRule::sync_every: return text + " (every " + number(fault.found) + ")";
     case PlanRule::sync_joins: return text + " (replicas " + number(fault.found) + ")";
@@ -166,14 +165,15 @@ inline std::string fault_text(const PlanData& plan) {
     case PlanRule::chunks_taken: return text + " (chunks " + number(fault.found) + ", the schedule's " + number(fault.wanted) + ")";
     case PlanRule::pipeline_joins: return text + " (stages " + number(fault.found) + ")";
     case PlanRule::schedule_refuses:
-      return text + " (stages " + number(fault.found) + ", micro-batches " + number(fault.wanted) + ", chunks a stage " + number(fault.other) +
-             ", nearest micro-batches: " + nearest_micros_text(plan) + ")";
+      return text + " (stages " + number(fault.found) + ", micro-batches " + number(fault.wanted) + ", chunks a stage " +
+             number(fault.other) + ", nearest micro-batches: " + nearest_micros_text(plan) + ")";
     case PlanRule::schedule_table: return text + " (table " + number(fault.found) + ", rank " + number(fault.wanted) + ")";
     case PlanRule::schedule_too_large:
-      return text + " (stages " + number(fault.found) + ", micro-batches " + number(fault.wanted) + ", chunks a stage " + number(fault.other) +
-             ")";
+      return text + " (stages " + number(fault.found) + ", micro-batches " + number(fault.wanted) + ", chunks a stage " +
+             number(fault.other) + ")";
     case PlanRule::schedule_window: return text + " (needs " + number(fault.found) + " bytes, seen " + number(fault.wanted) + ")";
-    case PlanRule::schedule_shape: return text + " (rows or stage " + number(fault.found) + ", chunks or chunk " + number(fault.wanted) + ")";
+    case PlanRule::schedule_shape:
+      return text + " (rows or stage " + number(fault.found) + ", chunks or chunk " + number(fault.wanted) + ")";
     case PlanRule::schedule_action:
     case PlanRule::schedule_stage:
     case PlanRule::schedule_twice:
@@ -181,7 +181,8 @@ inline std::string fault_text(const PlanData& plan) {
     case PlanRule::schedule_message:
     case PlanRule::schedule_order:
     case PlanRule::schedule_deadlock:
-      return text + " (" + fault_text(ScheduleFault{ScheduleRule::order, int(fault.found), int(fault.wanted), fault.action, fault.waiting_for}) +
+      return text + " (" +
+             fault_text(ScheduleFault{ScheduleRule::order, int(fault.found), int(fault.wanted), fault.action, fault.waiting_for}) +
              ", of " + number(fault.other) + " micro-batches)";
     case PlanRule::batch_positive:
       return text + " (global " + number(fault.found) + ", micro " + number(fault.wanted) + ", sequence " + number(fault.other) + ")";

@@ -80,21 +80,21 @@ struct StrategyData {
   Index bucket_bytes = 1 * MiB;
   bool overlap = true;
   Shard shard = Shard::none;
-  Index shard_ranks = 0;                                // data ranks that hold one copy of what is sharded; 0: all
+  Index shard_ranks = 0;  // data ranks that hold one copy of what is sharded; 0: all
   SyncData sync{};
   bool reproducible = false;  // the same bits for every layout
-  bool sequence = false;  // of a tensor axis
+  bool sequence = false;      // of a tensor axis
   Recompute recompute = Recompute::none;
-  bool fits_recompute = false;  // more is made again as far as the budget needs it
-  Index chunks_per_stage = 1;                           // of a pipeline
-  Index chunks_asked = 1;                               // what the pipeline says, which its schedule may not take
-  const char* schedule_name = "";                       // of a pipeline
-  int schedule_version = 0;                             //
-  ScheduleTable (*schedule)(ScheduleShape) = nullptr;   // what its stages do, in which order; null: no pipeline
-  const ScheduleTable* table = nullptr;                 // a table known at start-up only, instead of that; must live until the plan is made
-  std::uint64_t table_print = 0;                        // the fingerprint of such a table
-  const ProvedSchedule* proved = nullptr;               // facts that the compiler has proved: the plan is made of them, without actions
-  ChunkStarts chunk_starts{};  // the first unit of every chunk, where the user fixes them
+  bool fits_recompute = false;                         // more is made again as far as the budget needs it
+  Index chunks_per_stage = 1;                          // of a pipeline
+  Index chunks_asked = 1;                              // what the pipeline says, which its schedule may not take
+  const char* schedule_name = "";                      // of a pipeline
+  int schedule_version = 0;                            //
+  ScheduleTable (*schedule)(ScheduleShape) = nullptr;  // what its stages do, in which order; null: no pipeline
+  const ScheduleTable* table = nullptr;                // a table known at start-up only, instead of that; must live until the plan is made
+  std::uint64_t table_print = 0;                       // the fingerprint of such a table
+  const ProvedSchedule* proved = nullptr;              // facts that the compiler has proved: the plan is made of them, without actions
+  ChunkStarts chunk_starts{};                          // the first unit of every chunk, where the user fixes them
 
   constexpr Index data() const { return axes.size() == 0 ? ranks : axes.extent(Role::batch); }
   constexpr Index stages() const { return axes.extent(Role::layers); }

@@ -100,7 +100,8 @@ WholeModel<typename State::Real> whole_model_of(const State& state) {
   WholeModel<typename State::Real> model;
   collecting::for_each_owner(state.plan, [&](int p, Index repetition, const ParameterSite& site) {
     const ParameterFacts facts = collecting::whole_facts(site);
-    model.tensors.push_back({path_of(state.plan.graph, p, repetition), facts, std::vector<typename State::Real>(std::size_t(facts.elems()))});
+    model.tensors.push_back(
+        {path_of(state.plan.graph, p, repetition), facts, std::vector<typename State::Real>(std::size_t(facts.elems()))});
   });
   return model;
 }
@@ -117,8 +118,9 @@ void distribute(State& state, const WholeModel<typename State::Real>& model) {
     ++count;
   });
   if (count != model.tensors.size())
-    throw Error("collect.model", text_of("the whole model has another number of tensors than the engine's; collect it from the same model (has ",
-                                         model.tensors.size(), ", wanted ", count, ")"));
+    throw Error("collect.model",
+                text_of("the whole model has another number of tensors than the engine's; collect it from the same model (has ",
+                        model.tensors.size(), ", wanted ", count, ")"));
   state.for_each_held([&](int p, Index repetition, const ParameterSite& site, const typename State::Held& held) {
     const auto& tensor = model.tensors[first_of[std::size_t(p)] + std::size_t(repetition)];
     const auto& data = tensor.data;

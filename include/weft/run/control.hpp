@@ -36,7 +36,7 @@ struct StepResult {
   double count = 0;          // targets that counted
   double gradient_norm = 0;  // global, of the mean loss, before clipping; of this replica, where replicas update alone
   double rate = 0;           // that was used
-  bool applied = false;      // whether parameters were updated (of some replica): not without targets, not with a gradient that is not finite
+  bool applied = false;  // whether parameters were updated (of some replica): not without targets, not with a gradient that is not finite
   bool finite = true;
   Index num_done = 0;  // ranks that have run out of data
   bool stop = false;   // some rank asked to stop

@@ -72,10 +72,11 @@ class Engine {
   template <class Fill>
   StepResult step(Index num_micros, Fill&& fill, double rate, bool done = false, bool stop = false) {
     if (num_micros > (state_.lockstep() ? plan().micros : plan().joins.empty() ? num_micros : plan().depth))
-      throw Error("engine.micro_batches",
-                  text_of("a layer joins micro-batches, or ranks go through them together, so the plan holds a fixed number of them; plan a "
-                          "larger Batch::global (holds ",
-                          plan().micros, ", given ", num_micros, ")"));
+      throw Error(
+          "engine.micro_batches",
+          text_of("a layer joins micro-batches, or ranks go through them together, so the plan holds a fixed number of them; plan a "
+                  "larger Batch::global (holds ",
+                  plan().micros, ", given ", num_micros, ")"));
     begin_step();
     run_.run(num_micros, fill);
     exchange_.finish();
@@ -121,9 +122,10 @@ class Engine {
   // The whole model on rank `root` (the others get an empty one), or on all ranks (-1), however it is divided. Collective, between steps.
   WholeModel<Real> collect(Collected what = Collected::values, int root = -1) {
     WholeModel<Real> model;
-    for_each_collected(state_, what, gradient_scale_, root, [&](const std::string& path, const ParameterFacts& facts, std::vector<Real>& data) {
-      model.tensors.push_back({path, facts, std::move(data)});
-    });
+    for_each_collected(state_, what, gradient_scale_, root,
+                       [&](const std::string& path, const ParameterFacts& facts, std::vector<Real>& data) {
+                         model.tensors.push_back({path, facts, std::move(data)});
+                       });
     return model;
   }
   // Every rank takes what it keeps of a model that all ranks have. Collective, between steps. Errors: weft[collect.model].
@@ -131,8 +133,8 @@ class Engine {
   // The model's tensors with all values zero: to be filled, then distributed.
   WholeModel<Real> whole_model() const { return whole_model_of(state_); }
 
-  // Calls visit(path, facts, data, gradient or null) for every parameter and buffer that this rank's stage owns, ties once: this rank's part
-  // of it in a tensor group. Only where parameters and gradients are not sharded.
+  // Calls visit(path, facts, data, gradient or null) for every parameter and buffer that this rank's stage owns, ties once: this rank's
+  // part of it in a tensor group. Only where parameters and gradients are not sharded.
   template <class Visit>
   void for_each_parameter(Visit&& visit) const {
     state_.for_each_held([&](int p, Index repetition, const ParameterSite& site, const typename State::Held& held) {
@@ -162,22 +164,25 @@ class Engine {
                                          name_of(plan().training.type), ", engine ", name_of(element_type_of<Real>), ")"));
     const CodeSplit split = state_.code.split;
     if (split.ranks != tensor || split.sequence != (plan().graph.sequence && tensor > 1))
-      throw Error("engine.tensor", text_of("the code is for another split of layers than the plan; give model_code the plan's tensor ranks and "
-                                           "sequence (plan ",
-                                           tensor, ", code ", split.ranks, ")"));
+      throw Error("engine.tensor",
+                  text_of("the code is for another split of layers than the plan; give model_code the plan's tensor ranks and "
+                          "sequence (plan ",
+                          tensor, ", code ", split.ranks, ")"));
     if (plan().training.optimizer_states != OptimizerRule::num_states)
-      throw Error("engine.optimizer", text_of("the plan counts another number of optimizer states than the optimizer keeps; name the optimizer "
-                                              "in the Recipe (plan ",
-                                              plan().training.optimizer_states, ", optimizer ", OptimizerRule::num_states, ")"));
+      throw Error("engine.optimizer",
+                  text_of("the plan counts another number of optimizer states than the optimizer keeps; name the optimizer "
+                          "in the Recipe (plan ",
+                          plan().training.optimizer_states, ", optimizer ", OptimizerRule::num_states, ")"));
     if (state_.is_alone()) return;
     std::vector<std::int64_t> all(std::size_t(communicator().size()));
     const std::int64_t own = std::int64_t(fingerprint(plan()));
     communicator().all_gather(all.data(), &own, 1);
     for (std::size_t r = 0; r < all.size(); ++r)
       if (all[r] != all[0])
-        throw Error("engine.plans", text_of("ranks have different plans: model, batch, strategy and recipe must be the same on all (rank 0 and "
-                                            "rank ",
-                                            r, " differ)"));
+        throw Error("engine.plans",
+                    text_of("ranks have different plans: model, batch, strategy and recipe must be the same on all (rank 0 and "
+                            "rank ",
+                            r, " differ)"));
   }
 
   void begin_step() {
@@ -231,7 +236,8 @@ class Engine {
     if (result.count > 0 && result.finite) update(result);
     state_.store.publish();
     synchronise();
-    audit(plan(), state_.stage_number(), state_.groups, [&](int m) { return run_.rows(m); }, num_updates_);
+    audit(
+        plan(), state_.stage_number(), state_.groups, [&](int m) { return run_.rows(m); }, num_updates_);
     return result;
   }
 
@@ -242,7 +248,8 @@ class Engine {
     for (const SyncEntry& entry : said.entries()) {
       const bool values = entry.what == Shared::parameters;
       for (Index i = 0; i < (values ? 1 : plan().training.optimizer_states); ++i)
-        state_.groups[GroupKind::data].all_reduce(values ? parameters() : optimizer_state(i), state_.stage().parameter_elems, entry.reduction);
+        state_.groups[GroupKind::data].all_reduce(values ? parameters() : optimizer_state(i), state_.stage().parameter_elems,
+                                                  entry.reduction);
     }
   }
 

@@ -52,7 +52,8 @@ class Generator {
 
   explicit Generator(Engine& engine) : engine_(engine), capacity_(engine.plan().batch.sequence) {
     if (engine.plan().streams() || engine.plan().strategy.tensor() > 1 || engine.plan().strategy.shards_parameters())
-      throw Error("generate.strategy", "generation runs on one rank that holds the whole model; load the parameters into an engine of such a plan");
+      throw Error("generate.strategy",
+                  "generation runs on one rank that holds the whole model; load the parameters into an engine of such a plan");
     Index elems = 0;
     for (const LeafSite& leaf : engine.plan().graph.leaves) {
       offsets_.push_back(elems);

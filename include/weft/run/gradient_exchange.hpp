@@ -121,7 +121,9 @@ class GradientExchange {
   }
 
   bool sums_over_data() const { return state_.groups.has(GroupKind::data) && !plan_.strategy.updates_alone(); }
-  bool overlaps() const { return plan_.strategy.overlap && !plan_.strategy.reproducible && plan_.strategy.sharding() == Shard::none && sums_over_data(); }
+  bool overlaps() const {
+    return plan_.strategy.overlap && !plan_.strategy.reproducible && plan_.strategy.sharding() == Shard::none && sums_over_data();
+  }
 
   void start_bucket() {
     const Bucket& bucket = state_.stage().buckets[next_bucket_];
@@ -129,7 +131,8 @@ class GradientExchange {
                                                                         Index(next_bucket_)));
     ++next_bucket_;
   }
-  // Gradients that are summands within the tensor group, or of neighbours in it: of a unit; of all that are not divided a micro-batch at a time.
+  // Gradients that are summands within the tensor group, or of neighbours in it: of a unit; of all that are not divided a micro-batch at a
+  // time.
   void sum_over_tensor(Index u) {
     for (const Stretch& stretch : plan_.summed)
       if (stretch.frame == plan_.units[std::size_t(u)].frame)
@@ -175,7 +178,8 @@ class GradientExchange {
   const PlanData& plan_;
   GradientFold<State> fold_;
   std::vector<Range> counted_;
-  std::vector<decltype(std::declval<typename State::Comm&>().start_all_reduce(static_cast<Real*>(nullptr), Index(0), Reduction::sum, Index(0)))>
+  std::vector<decltype(std::declval<typename State::Comm&>().start_all_reduce(static_cast<Real*>(nullptr), Index(0), Reduction::sum,
+                                                                              Index(0)))>
       requests_;
   std::size_t next_bucket_ = 0;
   static constexpr auto add_ = [](Index count, const Real* from, Real* to) {

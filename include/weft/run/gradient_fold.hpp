@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reproducible mode's gradients: every micro-batch's is made apart and folded into partial sums, and these over the data ranks, always in
-// the tree of plan/fold_tree.hpp.
+// The reproducible mode's gradients: every micro-batch's is made apart and folded into partial sums, and these over the data ranks, always
+// in the tree of plan/fold_tree.hpp.
 #pragma once
 
 #include <cstring>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The communicators of one rank: the world, and the groups that the plan's calls are made in. Groups that are all ranks are the world itself.
+// The communicators of one rank: the world, and the groups that the plan's calls are made in. Groups that are all ranks are the world
+// itself.
 #pragma once
 
 #include <vector>
@@ -52,8 +53,8 @@ class Groups {
     for (const Stretch& stretch : plan.summed) {
       if (stretch.ranks == strategy.tensor() || copies_number(stretch.ranks) >= 0) continue;
       copies_.push_back({stretch.ranks, int(all_.size())});
-      all_.push_back(all_[0].split(color({place.data, place.stage, place.tensor / stretch.ranks * stretch.ranks}),
-                                   int(place.tensor % stretch.ranks)));
+      all_.push_back(
+          all_[0].split(color({place.data, place.stage, place.tensor / stretch.ranks * stretch.ranks}), int(place.tensor % stretch.ranks)));
     }
     cursors_.assign(all_.size(), 0);
   }

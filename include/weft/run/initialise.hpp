@@ -29,8 +29,7 @@ struct GptInitialValues {
 
 // Elements first … first + elems of a parameter.
 template <class Real>
-void initialise(int parameter, Index repetition, std::uint64_t seed, Index first, Index elems, Real* data,
-                const InitialValue& initial) {
+void initialise(int parameter, Index repetition, std::uint64_t seed, Index first, Index elems, Real* data, const InitialValue& initial) {
   const random::Stream stream{.seed = seed,
                               .purpose = random::Purpose::initial_weights,
                               .step = 0,

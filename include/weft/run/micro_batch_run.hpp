@@ -32,7 +32,8 @@ class MicroBatchRun {
   using Real = typename State::Real;
   using Comm = typename State::Comm;
 
-  MicroBatchRun(State& state, GradientExchange<State>& exchange) : state_(state), plan_(state.plan), walker_(state.walker), exchange_(exchange) {
+  MicroBatchRun(State& state, GradientExchange<State>& exchange)
+      : state_(state), plan_(state.plan), walker_(state.walker), exchange_(exchange) {
     left_.assign(plan_.chunks.size(), 0);
   }
 
@@ -110,8 +111,8 @@ class MicroBatchRun {
     const Leading leading = micro.leading;
     if (leading.batch < 0 || leading.sequence < 1 || leading.rows() > plan_.rows || leading.sequence > plan_.batch.sequence ||
         leading.past != 0)
-      throw Error("engine.capacity", text_of("a micro-batch is larger than the plan's; fill fewer or plan more (given ", leading.batch, " x ",
-                                             leading.sequence, ", capacity ", plan_.batch.micro, " x ", plan_.batch.sequence, ")"));
+      throw Error("engine.capacity", text_of("a micro-batch is larger than the plan's; fill fewer or plan more (given ", leading.batch,
+                                             " x ", leading.sequence, ", capacity ", plan_.batch.micro, " x ", plan_.batch.sequence, ")"));
     micros_.push_back({.leading = leading, .first_item = micro.first_item, .input_slot = slot, .number = m, .training = training});
     walker_.wrote_input(micros_.back());
   }
@@ -226,9 +227,15 @@ class MicroBatchRun {
     const int peer = state_.chunk(is_behind ? action.chunk + 1 : action.chunk - 1).stage;
     const Index count = boundary_elems(micro, tensor_of), tag = message_tag(plan_, tensor_of, action.micro, gradient);
     switch (action.kind) {
-      case ActionKind::send_forward: walker_.reads_chunk_output(micro); return sends.push(outgoing(walker_.chunk_output(micro), count, peer, tag));
-      case ActionKind::send_backward: walker_.reads_chunk_input_gradient(micro); return sends.push(outgoing(walker_.chunk_input_gradient(micro), count, peer, tag));
-      case ActionKind::receive_forward: walker_.wrote_chunk_input(micro); return receives.push(incoming(walker_.chunk_input(micro), count, peer, tag));
+      case ActionKind::send_forward:
+        walker_.reads_chunk_output(micro);
+        return sends.push(outgoing(walker_.chunk_output(micro), count, peer, tag));
+      case ActionKind::send_backward:
+        walker_.reads_chunk_input_gradient(micro);
+        return sends.push(outgoing(walker_.chunk_input_gradient(micro), count, peer, tag));
+      case ActionKind::receive_forward:
+        walker_.wrote_chunk_input(micro);
+        return receives.push(incoming(walker_.chunk_input(micro), count, peer, tag));
       default: walker_.wrote_chunk_gradient(micro); return receives.push(incoming(walker_.chunk_gradient(micro), count, peer, tag));
     }
   }

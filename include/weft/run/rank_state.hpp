@@ -42,7 +42,9 @@ struct RankState {
   bool is_last_chunk(int chunk_number) const { return chunk_number + 1 == int(plan.chunks.size()); }
   bool is_alone() const { return plan.strategy.ranks == 1; }
   // Whether ranks go through a fixed number of micro-batches together; one that has fewer goes through empty ones.
-  bool lockstep() const { return plan.streams() || plan.strategy.shards_gradients() || plan.strategy.reproducible || plan.strategy.tensor() > 1; }
+  bool lockstep() const {
+    return plan.streams() || plan.strategy.shards_gradients() || plan.strategy.reproducible || plan.strategy.tensor() > 1;
+  }
 
   Real* parameters() const { return arenas.parameters.template as<Real>(); }
   Real* buffers() const { return arenas.buffers.template as<Real>(); }
@@ -51,13 +53,13 @@ struct RankState {
     return arenas.optimizer.template as<Real>() + i * (arenas.optimizer.bytes() / plan.training.optimizer_states / Index(sizeof(Real)));
   }
 
-  // visit(parameter, repetition, site, held): the elements of every parameter and buffer that this rank keeps: owned or as a guest, whole or
-  // its shard. A parameter that is tied is visited as its owner.
+  // visit(parameter, repetition, site, held): the elements of every parameter and buffer that this rank keeps: owned or as a guest, whole
+  // or its shard. A parameter that is tied is visited as its owner.
   struct Held {
     Real *data = nullptr, *gradient = nullptr;  // where element `first` lies, and its gradient; null: none, or it lies elsewhere
     Index first = 0, elems = 0;                 // of this rank's part in a tensor group
     Index state = -1;                           // where the optimizer's numbers about it begin; -1: none here
-    bool counts = false;                        // whether this rank speaks for the elements: one rank does (or some: for_each_owned_stretch)
+    bool counts = false;  // whether this rank speaks for the elements: one rank does (or some: for_each_owned_stretch)
   };
   template <class Visit>
   void for_each_held(Visit&& visit) const {

@@ -37,8 +37,10 @@ class ShadowMemory {
   static constexpr std::size_t num_arenas = 6;
 
   explicit ShadowMemory(const Arenas& arenas) {
-    for (const Buffer* buffer : {&arenas.activations, &arenas.live, &arenas.boundaries, &arenas.workspace, &arenas.messages, &arenas.inputs})
-      watched_.push_back({buffer->data(), buffer->bytes(), std::vector<std::uint32_t>(std::size_t(divide_up(buffer->bytes(), alignment_bytes)))});
+    for (const Buffer* buffer :
+         {&arenas.activations, &arenas.live, &arenas.boundaries, &arenas.workspace, &arenas.messages, &arenas.inputs})
+      watched_.push_back(
+          {buffer->data(), buffer->bytes(), std::vector<std::uint32_t>(std::size_t(divide_up(buffer->bytes(), alignment_bytes)))});
   }
 
   // The tensor is now what lies there.
@@ -61,8 +63,9 @@ class ShadowMemory {
   void read(const TensorName& name, const void* data, Index bytes, const char* what) {
     if (lies_at(name, data, bytes)) return;
     constexpr const char* kinds[] = {"value", "gradient", "part of the gradient", "saved tensor"};
-    throw Error("shadow.read", text_of("a tensor is read that does not lie there any more; its lifetime in the plan is too short (", what, " reads ",
-                                       kinds[int(name.kind)], " ", name.tensor, " of unit ", name.unit, ", micro-batch ", name.micro, ")"));
+    throw Error("shadow.read",
+                text_of("a tensor is read that does not lie there any more; its lifetime in the plan is too short (", what, " reads ",
+                        kinds[int(name.kind)], " ", name.tensor, " of unit ", name.unit, ", micro-batch ", name.micro, ")"));
   }
   // As if it were needed once more, where it was written last: a longer lifetime than the plan knows of.
   void read_again(const TensorName& name, const char* what) {
@@ -101,8 +104,8 @@ class ShadowMemory {
     for (Watched& arena : watched_) {
       if (first < arena.data || first >= arena.data + arena.bytes) continue;
       if (first + bytes > arena.data + arena.bytes)
-        throw Error("shadow.bounds", text_of("a tensor reaches beyond its arena (at byte ", first - arena.data, ", ", bytes, " bytes, arena of ",
-                                             arena.bytes, ")"));
+        throw Error("shadow.bounds", text_of("a tensor reaches beyond its arena (at byte ", first - arena.data, ", ", bytes,
+                                             " bytes, arena of ", arena.bytes, ")"));
       const Index begin = (first - arena.data) / alignment_bytes, end = divide_up(first - arena.data + bytes, alignment_bytes);
       for (Index c = begin; c < end; ++c) visit(arena.cells[std::size_t(c)]);
       return;

@@ -99,15 +99,15 @@ class TensorPlaces {
     const ChunkData& chunk = chunk_of(micro);
     return arenas_.activations.data() + chunk.first_slot_byte + micro.slot * chunk.slot_bytes + units_[std::size_t(u)].slot_offset;
   }
-  Index weight_slot_bytes_of(std::size_t u) const {
-    return plan_.activations.frames[std::size_t(plan_.units[u].frame)].weight_slot_bytes;
-  }
+  Index weight_slot_bytes_of(std::size_t u) const { return plan_.activations.frames[std::size_t(plan_.units[u].frame)].weight_slot_bytes; }
   std::byte* weight_slot_data(Index u, const MicroBatch& micro) const {
     const ChunkData& chunk = chunk_of(micro);
     return arenas_.activations.data() + chunk.first_weight_slot_byte + micro.weight_slot * chunk.weight_slot_bytes +
            units_[std::size_t(u)].weight_slot_offset;
   }
-  std::byte* boundary(bool side) const { return arenas_.boundaries.data() + (side ? plan_.stages[std::size_t(stage_)].boundary_bytes[0] : 0); }
+  std::byte* boundary(bool side) const {
+    return arenas_.boundaries.data() + (side ? plan_.stages[std::size_t(stage_)].boundary_bytes[0] : 0);
+  }
 
   Real* at(Index u, Place place, const MicroBatch& micro, Real* output_side, Real* input_side) const {
     switch (place.storage) {

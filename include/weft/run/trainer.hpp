@@ -46,7 +46,7 @@ struct FitResult {
   double loss = 0, validation_loss = -1, best_validation_loss = -1;
   double rows_per_second = 0, seconds = 0;
   double peak_fraction = 0;  // of the multiply-add peak of the ranks' cores
-  bool stopped = false;  // by a hook
+  bool stopped = false;      // by a hook
 };
 
 // What a hook gets. Hooks are members of one object, each optional, called on every rank in the same order:

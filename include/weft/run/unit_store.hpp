@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a rank has the parameters and gradients of each unit: in its arenas, or, where they are sharded, in buffers that are gathered before
-// use and divided after it.
+// Where a rank has the parameters and gradients of each unit: in its arenas, or, where they are sharded, in buffers that are gathered
+// before use and divided after it.
 #pragma once
 
 #include <cstring>
@@ -153,7 +153,9 @@ class UnitStore {
   Real* gathered() const { return arenas_.gathered.template as<Real>(); }
   Real* scatter_buffer() const { return strategy().shards_gradients() ? gathered() : nullptr; }
   Real* resident_gradients(const Block& block) const { return gathered() + num_scatter_buffers * largest_ + block.resident_first; }
-  Real* gather_buffers() const { return gathered() + (strategy().shards_gradients() ? num_scatter_buffers * largest_ + resident_elems_ : 0); }
+  Real* gather_buffers() const {
+    return gathered() + (strategy().shards_gradients() ? num_scatter_buffers * largest_ + resident_elems_ : 0);
+  }
   Real* gather_buffer(Index unit) const {
     return strategy().shards_parameters() ? gather_buffers() + unit % num_gather_buffers * largest_ : nullptr;
   }

@@ -126,7 +126,8 @@ class Updater {
       if (!leaf.facts.reports_touched) continue;
       for (Index repetition = 0; repetition < plan_.graph.frames[std::size_t(leaf.frame)].count; ++repetition)
         for (int p = 0; p < leaf.facts.parameters.size(); ++p, ++number)
-          visit(number, leaf.first_parameter + p, repetition, state_.walker.first_touched(l) + repetition * leaf.facts.parameters.size() + p);
+          visit(number, leaf.first_parameter + p, repetition,
+                state_.walker.first_touched(l) + repetition * leaf.facts.parameters.size() + p);
     }
   }
 

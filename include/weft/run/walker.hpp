@@ -14,11 +14,11 @@ namespace weft {
 template <class KernelSet, class Real, class Comm>
 class Walker : public WatchedTensors<Real> {
   using Places = WatchedTensors<Real>;
-  using typename Places::Unit;
-  using Places::plan_, Places::arenas_, Places::units_, Places::tensor_rank_;
-  using Places::frame_of, Places::memory_of, Places::chunk_of, Places::rows_of, Places::slice_rows, Places::first_own_row, Places::own_rows;
-  using Places::value, Places::gradient, Places::at, Places::elems;
   using Places::before_forward, Places::after_forward, Places::before_backward, Places::after_backward;
+  using Places::frame_of, Places::memory_of, Places::chunk_of, Places::rows_of, Places::slice_rows, Places::first_own_row, Places::own_rows;
+  using Places::plan_, Places::arenas_, Places::units_, Places::tensor_rank_;
+  using Places::value, Places::gradient, Places::at, Places::elems;
+  using typename Places::Unit;
 
  public:
   // stage: of the pipeline; the walker goes through the chunks of this stage only.
@@ -141,7 +141,8 @@ class Walker : public WatchedTensors<Real> {
   // The number of elements of the parameter arena before which gradients are incomplete, once backward has passed op i of unit u.
   Index watermark(Index u, int i) const {
     const FrameSite& frame = frame_of(u);
-    return plan_.units[std::size_t(u)].first_parameter_elem + (i < frame.num_ops ? plan_.watermarks[std::size_t(frame.first_op + i)] : frame.parameter_elems);
+    return plan_.units[std::size_t(u)].first_parameter_elem +
+           (i < frame.num_ops ? plan_.watermarks[std::size_t(frame.first_op + i)] : frame.parameter_elems);
   }
 
  private:
@@ -185,7 +186,8 @@ class Walker : public WatchedTensors<Real> {
         continue;
       }
       // Another stage's, or a use whose gradients are folded apart from the owner's.
-      const bool guest = unit_parameters_[std::size_t(home)] == nullptr, apart = home != u && guest_of_[std::size_t(owner)].gradients != nullptr;
+      const bool guest = unit_parameters_[std::size_t(home)] == nullptr,
+                 apart = home != u && guest_of_[std::size_t(owner)].gradients != nullptr;
       Real* parameters = guest ? guest_of_[std::size_t(owner)].parameters : unit_parameters_[std::size_t(home)];
       Real* gradients = guest || apart ? guest_of_[std::size_t(owner)].gradients : unit_gradients_[std::size_t(home)];
       call.parameters[p] = parameters + offset;
@@ -245,8 +247,8 @@ class Walker : public WatchedTensors<Real> {
                      static_cast<const Real*>(value(u, op.second, micro)), value(u, op.output, micro));
     } else {
       const Index width = elems(u, op.input), stride = elems(u, op.output);
-      KernelSet::copy_columns(rows, static_cast<const Real*>(value(u, op.input, micro)), width,
-                              value(u, op.output, micro) + op.column, stride, width);
+      KernelSet::copy_columns(rows, static_cast<const Real*>(value(u, op.input, micro)), width, value(u, op.output, micro) + op.column,
+                              stride, width);
     }
   }
 
@@ -256,9 +258,7 @@ class Walker : public WatchedTensors<Real> {
     const Real* x = value(u, op.input, micro);
     Real* y = value(u, op.output, micro);
     switch (op.kind) {
-      case OpKind::all_reduce:
-        copy(rows, x, y, width);
-        return tensor_->all_reduce(y, rows * width, Reduction::sum);
+      case OpKind::all_reduce: copy(rows, x, y, width); return tensor_->all_reduce(y, rows * width, Reduction::sum);
       case OpKind::enter: return copy(rows, x, y, width);
       case OpKind::gather_rows:
       case OpKind::copy_rows: return tensor_->all_gather(y, x, slice * width);

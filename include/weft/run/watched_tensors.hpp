@@ -25,7 +25,9 @@ class WatchedTensors : public TensorPlaces<Real> {
   void wrote_input(const MicroBatch& micro) const {
     if (!is_watched(micro)) return;
     const Index rows = micro.leading.rows();
-    const auto bytes = [&](Features features) { return rows * features.elems() * (features.element == Element::token ? 4 : Index(sizeof(Real))); };
+    const auto bytes = [&](Features features) {
+      return rows * features.elems() * (features.element == Element::token ? 4 : Index(sizeof(Real)));
+    };
     shadow_->write({TensorKind::value, 0, 0, micro.number}, this->input(micro.input_slot), bytes(plan_.graph.input));
     shadow_->write(targets_name(micro), this->targets(micro.input_slot), bytes(plan_.training.target));
   }
@@ -59,7 +61,10 @@ class WatchedTensors : public TensorPlaces<Real> {
     const Index slice = slice_rows(micro);
     const bool gathers = op.kind == OpKind::gather_rows || op.kind == OpKind::copy_rows;
     see_write(TensorKind::value, u, op.output, micro,
-              gathers ? slice * plan_.graph.tensor_ranks : op.kind == OpKind::scatter_rows ? slice : Index(-1), op.kind == OpKind::place);
+              gathers                           ? slice * plan_.graph.tensor_ranks
+              : op.kind == OpKind::scatter_rows ? slice
+                                                : Index(-1),
+              op.kind == OpKind::place);
     for_each_saved(u, op, micro, [&](const TensorName& name, const void* data, Index bytes) { shadow_->write(name, data, bytes); });
     if (shadow_->watcher) shadow_->watcher->after_op(*shadow_, u, i, false, micro.number);
   }
@@ -75,7 +80,8 @@ class WatchedTensors : public TensorPlaces<Real> {
     const LayerFacts& facts = plan_.graph.leaves[std::size_t(op.leaf)].facts;
     if (facts.needs_input) see_read(TensorKind::value, u, op.input, micro, "backward");
     if (facts.needs_output) see_read(TensorKind::value, u, op.output, micro, "backward");
-    for_each_saved(u, op, micro, [&](const TensorName& name, const void* data, Index bytes) { shadow_->read(name, data, bytes, "backward"); });
+    for_each_saved(u, op, micro,
+                   [&](const TensorName& name, const void* data, Index bytes) { shadow_->read(name, data, bytes, "backward"); });
   }
   void after_backward(Index u, int i, const MicroBatch& micro) const {
     if (!is_watched(micro)) return;
