@@ -77,8 +77,8 @@ int main(int argc, char** argv) {
   const weft::ScheduleTable table = Eager::table(drawn), usual = weft::schedule::OneForwardOneBackward::table(drawn);
   std::printf("1F1B, messages of 0.5\n%s\neager 1F1B\n%s\n", weft::draw_schedule_text(usual, slow_links).c_str(),
               weft::draw_schedule_text(table, slow_links).c_str());
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string_view option = argv[i];
+  for (int i = 1; i < argc; i += 2) {
+    const std::string_view option = i + 1 < argc ? argv[i] : "";
     if (option == "--svg")
       weft::write_schedule_file(argv[i + 1], weft::draw_schedule_svg(table, slow_links, {.title = "eager 1F1B, messages of 0.5"}));
     else if (option == "--csv")

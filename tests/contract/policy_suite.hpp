@@ -8,16 +8,17 @@
 
 #include <doctest/doctest.h>
 
-#include <memory>
+#include <cmath>
 #include <stdexcept>
 #include <string_view>
 
-#include "contract/train_small.hpp"
+#include <weft/run/check_strategy.hpp>
+#include <weft/weft.hpp>
 
 namespace weft::contract {
 
 using PolicyModel = Sequential<Linear<3, 8>, Gelu, Repeat<2, Residual<LayerNorm<8>, Linear<8, 8>, Gelu>>, Linear<8, 2>>;
-inline constexpr Index policy_steps = 9, policy_items = 12;
+inline constexpr Batch policy_batch{.global = 12, .micro = 2};
 
 template <class Policy>
 [[noreturn]] void policy_fails(Index every, const std::string& what) {
@@ -53,95 +54,50 @@ void case_02_says_the_same_for_the_same_step() {
 template <class Policy>
 void case_03_is_in_the_ledger() {
   for (Index every = 1; every <= 4; ++every) {
-    const PlanData plan = plan_at_start<PolicyModel, SmallRecipe>(mesh(Replicas<Policy>{.ranks = 2, .every = every}),
-                                                                  Batch{.global = policy_items, .micro = 2});
+    const PlanData plan =
+        plan_at_start<PolicyModel, Recipe<Fp64, MeanSquaredError, Sgd>>(mesh(Replicas<Policy>{.ranks = 2, .every = every}), policy_batch);
     const Index part = plan.stages[0].parameter_elems * Index(sizeof(double)), gradients = Policy::sums_gradients ? part : 0;
     for (Index number = 1; number <= 12; ++number) {
       SyncStep step(number, every);
       Policy::synchronise(step);
       Index wanted = gradients;
-      for (const SyncEntry& entry : step.entries()) wanted += part * (entry.what == Shared::parameters ? 1 : small_states);
+      for (const SyncEntry& entry : step.entries()) wanted += part * (entry.what == Shared::parameters ? 1 : Sgd::num_states);
       if (const Index found = totals_at(plan, 0, number).bytes; found != wanted)
         policy_fails<Policy>(every, text_of("step ", number, " has ", found, " bytes in the ledger, and the policy says ", wanted));
     }
   }
 }
 
-// What comes out of policies that leave replicas alone, by replicas that know nothing of each other and means taken by hand.
-template <class Policy>
-SmallTraining train_by_hand(Index replicas, Index every, double clip_norm) {
-  const Batch batch{.global = policy_items / replicas, .micro = 2};
-  const PlanData plan = plan_at_start<PolicyModel, SmallRecipe>(mesh(), batch),
-                 whole = plan_at_start<PolicyModel, SmallRecipe>(mesh(DataParallel{.ranks = replicas}),
-                                                                 Batch{.global = policy_items, .micro = 2});
-  using Alone = Engine<Cpu<kernel::cpu::Builtin>, double, SelfCommunicator, Sgd>;
-  std::vector<std::unique_ptr<Alone>> all;
-  for (Index r = 0; r < replicas; ++r)
-    all.push_back(std::make_unique<Alone>(plan, model_code<typename Alone::Kernels, double, PolicyModel, MeanSquaredError>(),
-                                          SelfCommunicator{}, small_rule, EngineOptions{.seed = 5, .clip_norm = clip_norm}));
-  const auto take_mean = [&](auto&& data_of) {
-    for (Index e = 0; e < plan.graph.parameter_elems; ++e) {
-      double mean = 0;
-      for (auto& each : all) mean += data_of(*each)[e] / double(replicas);
-      for (auto& each : all) data_of(*each)[e] = mean;
+// Replicas whose policy leaves them alone are held against models of one rank, between which the means are taken by hand; others against
+// one rank. Losses, clipped norms, gradients, parameters, optimizer states; calls, copies and memory too.
+template <class Policy, Index... tensor_ranks, class MeshType>
+void trains_as_by_hand(Index every, const char* how, const MeshType& axes) {
+  const auto fill = [](auto& micro, Index step) {
+    for (Index r = 0; r < micro.leading.batch; ++r) {
+      const double place = double(step * policy_batch.global + micro.first_item + r);
+      for (Index i = 0; i < 3; ++i) micro.values()[r * 3 + i] = std::sin(place * 7 + double(i * 3));
+      for (Index i = 0; i < 2; ++i) micro.real_targets()[r * 2 + i] = std::cos(place * 5 + double(i));
     }
   };
-  SmallTraining out;
-  for (Index number = 1; number <= policy_steps; ++number) {
-    double loss = 0;
-    for (Index r = 0; r < replicas; ++r) {
-      Alone& engine = *all[std::size_t(r)];
-      const StepResult result = engine.step(
-          plan.micros, [&](auto& micro) { fill_small(micro, whole, number - 1, r); }, small_rule.rate);
-      loss += result.loss / double(replicas);
-      if (r == 0) out.norms.push_back(result.gradient_norm);
-    }
-    out.losses.push_back(loss);
-    SyncStep step(number, every);
-    Policy::synchronise(step);
-    for (const SyncEntry& entry : step.entries()) {
-      if (entry.what == Shared::parameters)
-        take_mean([](auto& engine) { return engine.parameters(); });
-      else
-        for (int state = 0; state < small_states; ++state) take_mean([state](auto& engine) { return engine.optimizer_state(state); });
-    }
-  }
-  // What rank 0 has: replicas may differ after the last step.
-  out.model = all[0]->collect();
-  return out;
+  const StrategyCheck found =
+      check_strategy<PolicyModel, MeanSquaredError, tensor_ranks...>(axes, policy_batch, fill, {.steps = 2 * every + 1});
+  if (!found.passes()) policy_fails<Policy>(every, text_of(how, ": ", found.text()));
 }
 
-// The engine does what the policy says, clipping included. Policies that sum gradients: as data parallelism with the same means, which
-// change nothing where all are equal.
 template <class Policy>
 void case_04_trains_as_by_hand() {
-  for (const Index replicas : {2, 3})
-    for (Index every = 1; every <= 4; ++every) {
-      const Batch batch{.global = policy_items, .micro = 2};
-      const SmallTraining found =
-          train_small<PolicyModel>(mesh(Replicas<Policy>{.ranks = replicas, .every = every}), batch, policy_steps, 0.5);
-      const SmallTraining wanted = Policy::sums_gradients
-                                       ? train_small<PolicyModel>(mesh(DataParallel{.ranks = replicas}), batch, policy_steps, 0.5)
-                                       : train_by_hand<Policy>(replicas, every, 0.5);
-      if (const std::string wrong = difference(found, wanted, 1e-10); !wrong.empty())
-        policy_fails<Policy>(every, text_of("on ", replicas, " replicas, ", wrong.c_str(), " are not those that come out by hand"));
-    }
+  for (Index every = 1; every <= 4; ++every)
+    for (const Index replicas : {2, 3})
+      trains_as_by_hand<Policy>(every, "replicas of one rank", mesh(Replicas<Policy>{.ranks = replicas, .every = every}));
 }
 
-// Replicas of several ranks each train as replicas of one.
 template <class Policy>
 void case_05_works_with_pipelines_and_tensor_ranks() {
   for (const Index every : {1, 3}) {
     const Replicas<Policy> replicas{.ranks = 2, .every = every};
-    const Batch batch{.global = policy_items, .micro = 2};
-    const SmallTraining plain = train_small<PolicyModel>(mesh(replicas), batch, policy_steps, 0.5);
-    const auto check = [&](const char* with, const SmallTraining& found) {
-      if (const std::string wrong = difference(found, plain, 1e-10); !wrong.empty())
-        policy_fails<Policy>(every, text_of("with ", with, ", ", wrong.c_str(), " differ"));
-    };
-    check("a pipeline behind it", train_small<PolicyModel>(mesh(replicas, Pipeline<>{.stages = 2}), batch, policy_steps, 0.5));
-    check("a pipeline before it", train_small<PolicyModel>(mesh(Pipeline<>{.stages = 3}, replicas), batch, policy_steps, 0.5));
-    check("tensor ranks", train_small<PolicyModel, 2>(mesh(replicas, TensorParallel{.ranks = 2}), batch, policy_steps, 0.5));
+    trains_as_by_hand<Policy>(every, "with a pipeline behind it", mesh(replicas, Pipeline<>{.stages = 2}));
+    trains_as_by_hand<Policy>(every, "with a pipeline before it", mesh(Pipeline<>{.stages = 3}, replicas));
+    trains_as_by_hand<Policy, 2>(every, "with tensor ranks", mesh(replicas, TensorParallel{.ranks = 2}));
   }
 }
 

@@ -10,11 +10,12 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <stdexcept>
 
 #include <weft/run/check_gradients.hpp>
-
-#include "contract/train_small.hpp"
+#include <weft/run/check_strategy.hpp>
+#include <weft/weft.hpp>
 
 namespace weft::contract {
 
@@ -50,7 +51,8 @@ void case_02_gradients_are_right() {
 
 template <class Model>
 SplitKind kind_in(int leaf, Index ranks, bool sequence) {
-  const PlanData plan = plan_at_start<Model, SmallRecipe>(mesh(TensorParallel{.ranks = ranks, .sequence = sequence}), sharding_batch);
+  const PlanData plan =
+      plan_at_start<Model, Recipe<Fp64, MeanSquaredError, Sgd>>(mesh(TensorParallel{.ranks = ranks, .sequence = sequence}), sharding_batch);
   return plan.graph.leaves[std::size_t(leaf)].split;
 }
 
@@ -67,18 +69,23 @@ void case_03_is_divided_somewhere() {
   (check(tensor_ranks), ...);
 }
 
-// Losses, clipped norms and parameters of one rank, whatever the degree; the audit holds every step against the ledger meanwhile.
+// All that a rank holds is what one rank computes, whatever the degree; calls, copies and memory are compared too.
 template <class L, class Model, Index... tensor_ranks>
 void trains_as_one_rank_does(const char* where) {
-  const SmallTraining one = train_small<Model>(mesh(), sharding_batch, 4, 0.5);
+  const auto fill = [](auto& micro, Index step) {
+    for (Index r = 0; r < micro.leading.batch; ++r) {
+      const double place = double(step * sharding_batch.global + micro.first_item + r);
+      for (Index i = 0; i < 5; ++i) micro.values()[r * 5 + i] = std::sin(place * 7 + double(i * 3));
+      for (Index i = 0; i < 3; ++i) micro.real_targets()[r * 3 + i] = std::cos(place * 5 + double(i));
+    }
+  };
   const auto check = [&](Index ranks) {
     for (const bool sequence : {false, true}) {
-      const std::string wrong = difference(
-          train_small<Model, tensor_ranks...>(mesh(TensorParallel{.ranks = ranks, .sequence = sequence}), sharding_batch, 4, 0.5), one,
-          1e-9);
-      if (!wrong.empty())
-        throw std::runtime_error(text_of(L::name, ": ", where, ", ", ranks, " tensor ranks", sequence ? " by rows" : "", ": ",
-                                         wrong.c_str(), " differ from one rank's"));
+      const StrategyCheck found = check_strategy<Model, MeanSquaredError, tensor_ranks...>(
+          mesh(TensorParallel{.ranks = ranks, .sequence = sequence}), sharding_batch, fill);
+      if (!found.passes(1e-9))
+        throw std::runtime_error(text_of(L::name, ": ", where, ", ", ranks, " tensor ranks", sequence ? " by rows" : "",
+                                         ", it does not train as one rank does: ", found.text()));
     }
   };
   (check(tensor_ranks), ...);

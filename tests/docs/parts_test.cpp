@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <weft/run/check_gradients.hpp>
+#include <weft/run/check_strategy.hpp>
 #include <weft/weft.hpp>
 
 #include <bit>
@@ -116,4 +117,24 @@ TEST_CASE("parts_of_the_tutorial_learn_a_majority") {
   });
   // [train]
   CHECK(accuracy > 0.95);
+}
+
+TEST_CASE("the_strategy_of_the_tutorial_trains_as_one_rank") {
+  using Model = weft::Sequential<weft::Linear<4, 16>, weft::Gelu, weft::Linear<16, 16>, weft::Gelu, weft::Linear<16, 2>>;
+  // [strategy]
+  // Items depend on their place in the global batch, and on the step.
+  const auto fill = [](auto& micro, weft::Index step) {
+    for (weft::Index r = 0; r < micro.leading.batch; ++r) {
+      const double place = double(step * 16 + micro.first_item + r);
+      for (int i = 0; i < 4; ++i) micro.values()[r * 4 + i] = std::sin(place * 5 + i);
+      for (int i = 0; i < 2; ++i) micro.real_targets()[r * 2 + i] = std::cos(place * 3 + i);
+    }
+  };
+  const auto strategy = weft::mesh(weft::DataParallel{.ranks = 2, .shard = weft::Shard::parameters}, weft::Pipeline<>{.stages = 3},
+                                   weft::TensorParallel{.ranks = 2});
+  const weft::StrategyCheck check =
+      weft::check_strategy<Model, weft::MeanSquaredError, 2>(strategy, weft::Batch{.global = 16, .micro = 2}, fill);
+  if (!check.passes()) throw weft::Error("strategy.training", check.text());
+  // [strategy]
+  CHECK(check.num_ranks == 12);
 }
