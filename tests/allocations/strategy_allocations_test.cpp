@@ -107,6 +107,13 @@ TEST_CASE("a_step_that_recomputes_allocates_nothing") {
   check_none("recompute, pipeline", mesh(Pipeline<>{.stages = 2}, Activations{.recompute = Recompute::full}));
 }
 
+TEST_CASE("a_step_of_the_reproducible_mode_allocates_nothing") {
+  check_none("reproducible, data", mesh(DataParallel{.ranks = 2}, Reproducible{}));
+  check_none("reproducible, zero bubble", mesh(Pipeline<schedule::ZeroBubbleH1>{.stages = 2}, Reproducible{}));
+  check_none("reproducible, zero 3, pipeline",
+             mesh(DataParallel{.ranks = 2, .shard = Shard::parameters}, Pipeline<>{.stages = 2}, Reproducible{}));
+}
+
 TEST_CASE("a_step_of_mixed_strategies_allocates_nothing") {
   check_none("local sgd", mesh(Replicas<LocalSgd>{.ranks = 2, .every = 2}));
   check_none("zero 2, zero bubble, tensor",
