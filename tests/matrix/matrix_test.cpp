@@ -6,7 +6,6 @@
 
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -93,17 +92,50 @@ std::vector<Cell> chosen_cells() {
   return cells;
 }
 
+// What came out, by schedule and sharding, as a table for bench/README.md.
+class Summary {
+ public:
+  void add(const Cell& cell, double worst) {
+    Entry& entry = entries_[int(cell.type)][int(cell.schedule)][int(cell.shard)];
+    ++entry.cells, entry.worst = std::max(entry.worst, worst);
+  }
+  void print_totals() const {
+    for (const TypeChoice type : {TypeChoice::f64, TypeChoice::f32}) {
+      Entry all;
+      for (const auto& row : entries_[int(type)])
+        for (const Entry& entry : row) all.cells += entry.cells, all.worst = std::max(all.worst, entry.worst);
+      std::printf("%d cells in %s, worst %.1e\n", all.cells, type == TypeChoice::f64 ? "float64" : "float32", all.worst);
+    }
+  }
+  void print_table() const {
+    for (const TypeChoice type : {TypeChoice::f64, TypeChoice::f32}) {
+      std::printf("\n| %s: cells, worst | no sharding | optimizer | gradients | parameters |\n| --- | --- | --- | --- | --- |\n",
+                  type == TypeChoice::f64 ? "float64" : "float32");
+      for (int schedule = 0; schedule < 7; ++schedule) {
+        std::printf("| %s |", schedule == 0 ? "no pipeline" : name_of(ScheduleChoice(schedule)));
+        for (const Entry& entry : entries_[int(type)][schedule]) std::printf(" %d, %.1e |", entry.cells, entry.worst);
+        std::printf("\n");
+      }
+    }
+  }
+
+ private:
+  struct Entry {
+    int cells = 0;
+    double worst = 0;
+  };
+  Entry entries_[2][7][4]{};
+};
+
 }  // namespace
 
 TEST_CASE("every_strategy_computes_the_training_of_one_rank") {
   CHECK(reference(8).losses[1] < reference(8).losses[0]);
   const bool speaks = std::getenv("WEFT_MATRIX") != nullptr;
-  double worst[2] = {0, 0};
-  int count[2] = {0, 0};
+  Summary summary;
   for (const Cell& cell : chosen_cells()) {
     const std::string name = name_of(cell);
     CAPTURE(name);
-    const auto start = std::chrono::steady_clock::now();
     const Trained trained = run(cell);
     if (!trained.refused.empty()) {
       FAIL_CHECK("refused: " << trained.refused);
@@ -112,13 +144,11 @@ TEST_CASE("every_strategy_computes_the_training_of_one_rank") {
     const Difference difference = compare(trained, reference(cell.data * cell.micros));
     CHECK_MESSAGE(difference.worst <= tolerance(cell), difference.where << " differs by " << difference.worst);
     CHECK_MESSAGE(wrong_memory(trained).empty(), wrong_memory(trained));
-    worst[int(cell.type)] = std::max(worst[int(cell.type)], difference.worst), ++count[int(cell.type)];
-    if (speaks)
-      std::printf("%-72s %9.2e  %5.2f s  %s\n", name.c_str(), difference.worst,
-                  std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), difference.where.c_str()),
-          std::fflush(stdout);
+    summary.add(cell, difference.worst);
+    if (speaks) std::printf("%-80s %9.2e  %s\n", name.c_str(), difference.worst, difference.where.c_str()), std::fflush(stdout);
   }
-  std::printf("%d cells in float64, worst %.1e; %d in float32, worst %.1e\n", count[0], worst[0], count[1], worst[1]);
+  if (speaks) summary.print_table();
+  summary.print_totals();
 }
 
 TEST_CASE("other_data_is_another_training") { CHECK(compare(reference(7), reference(8)).worst > 1e-2); }
