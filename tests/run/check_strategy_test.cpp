@@ -253,6 +253,18 @@ TEST_CASE("strategies_of_weft_pass") {
   must_pass(check_strategy<Plain, MeanSquaredError>(mesh(Pipeline<schedule::ZeroBubbleV>{.stages = 2}), batch, fill));
 }
 
+TEST_CASE("stages_that_end_with_a_bare_layer_use_all_their_memory") {
+  using Bare = Sequential<Linear<6, 16>, Gelu, Linear<16, 16>, Gelu, Linear<16, 2>>;
+  for (const Index stages : {2, 3, 4}) {
+    must_pass(check_strategy<Bare, MeanSquaredError>(mesh(Pipeline<schedule::ZeroBubbleH1>{.stages = stages}), batch, fill));
+    must_pass(check_strategy<Bare, MeanSquaredError>(mesh(Pipeline<schedule::ZeroBubbleH2>{.stages = stages}), batch, fill));
+    must_pass(check_strategy<Bare, MeanSquaredError>(mesh(Pipeline<>{.stages = stages}), batch, fill));
+  }
+  must_pass(check_strategy<Bare, MeanSquaredError>(mesh(Pipeline<schedule::ZeroBubbleV>{.stages = 2}), batch, fill));
+  must_pass(check_strategy<Bare, MeanSquaredError, 2>(mesh(Pipeline<schedule::ZeroBubbleH1>{.stages = 2}, TensorParallel{.ranks = 2}),
+                                                      batch, fill));
+}
+
 // The gradient of a bias before batch norm is zero but for rounding, which differs.
 TEST_CASE("layers_that_join_micro_batches_pass") {
   using Joined = Sequential<Input<1, 2, 3>, Conv2d<1, 4, Conv2dOptions{.kernel = 1}>, BatchNorm2d<4>, Relu, Flatten, Linear<24, 2>>;

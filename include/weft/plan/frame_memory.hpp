@@ -46,6 +46,7 @@ struct FrameMemory {
   bool flips = true;                                       // the input's gradient is not the memory of the output's
   bool output_kept = false, output_gradient_kept = false;  // in the slot; else a boundary buffer
   Index output_value_offset = 0, output_gradient_offset = 0;
+  Index output_gradient_slot_bytes = 0;  // of the weight slot, at its end: unused where a message or the loss brings the gradient
 };
 
 struct MemoryFacts {

@@ -222,6 +222,10 @@ constexpr void place_micro_batches(PlanData& plan, int stage_number) {
       chunk.weight_slot_bytes += plan.activations.frames[std::size_t(plan.units[std::size_t(u)].frame)].weight_slot_bytes;
       chunk.slot_bytes += plan.activations.frames[std::size_t(plan.units[std::size_t(u)].frame)].slot_bytes;
     }
+    // What the next chunk sends back stays where it arrives.
+    if (!last)
+      chunk.weight_slot_bytes -=
+          plan.activations.frames[std::size_t(plan.units[std::size_t(chunk.end_unit - 1)].frame)].output_gradient_slot_bytes;
     chunk.first_slot_byte = slots, slots += chunk.depth * chunk.slot_bytes;
     chunk.first_weight_slot_byte = slots, slots += chunk.weight_depth * chunk.weight_slot_bytes;
     if (c > 0) chunk.input_bytes = tensor_bytes(chunk_input(plan, c), {.rows = chunk_input_rows(plan, c, plan.rows), .real_bytes = real});

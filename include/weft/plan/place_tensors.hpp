@@ -128,9 +128,11 @@ constexpr void place_gradients(const GraphData& graph, int frame_index, const Me
     const GradientFlow::Group& group = flow.all[std::size_t(t)];
     if (group.from < 0) continue;  // no gradient reaches it
     Place& place = out.gradients[std::size_t(t)];
-    if (group.weighs) {
+    if (group.weighs && group.output) {
+      place = {Storage::weight_slot, 0};  // behind all others
+      out.output_gradient_kept = true, out.output_gradient_slot_bytes = group.bytes;
+    } else if (group.weighs) {
       place = {Storage::weight_slot, out.weight_slot_bytes};
-      if (group.output) out.output_gradient_kept = true, out.output_gradient_offset = out.weight_slot_bytes;
       out.weight_slot_bytes += group.bytes;
     } else if (group.output && output_kept) {
       place = {Storage::slot, out.slot_bytes};
@@ -151,6 +153,10 @@ constexpr void place_gradients(const GraphData& graph, int frame_index, const Me
       place = {Storage::workspace, 0};
       workspace.add(t, last - group.from, last - group.to, group.bytes);
     }
+  }
+  if (out.output_gradient_slot_bytes > 0) {
+    out.gradients[std::size_t(flow.groups.of(frame.output))].offset = out.output_gradient_offset = out.weight_slot_bytes;
+    out.weight_slot_bytes += out.output_gradient_slot_bytes;
   }
   for (int i = 0; i < last; ++i)  // a layer that overwrites dx where something is already
     if ((is_communication(life.op(i).kind) || (life.op(i).kind == OpKind::leaf && !life.leaf(i).facts.adds_input_gradient)) &&
