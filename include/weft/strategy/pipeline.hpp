@@ -57,7 +57,7 @@ struct TablePipeline {
   const ScheduleTable* table = nullptr;
   ChunkStarts chunk_starts{};
 
-  constexpr Index size() const { return table ? table->shape.stages : 1; }
+  constexpr Index size() const { return table ? table->shape.stages : 0; }  // without a table: refused
   bool operator==(const TablePipeline&) const = default;
 };
 
