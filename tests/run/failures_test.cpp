@@ -203,7 +203,10 @@ TEST_CASE("audit_names_both_sides") {
       groups.world().all_reduce(data, elems, Reduction::sum);
       if (control) groups.world().all_reduce(data, plan.control_elems, Reduction::sum);
       for (int i = 0; i < more; ++i) groups.world().barrier();
-      const std::string message = message_of([&] { audit(plan, 0, groups, [](int) { return 1; }); });
+      const std::string message = message_of([&] {
+        audit(
+            plan, 0, groups, [](int) { return 1; }, 0);
+      });
       if (world.rank() == 1) text = message;
     });
     return text;
