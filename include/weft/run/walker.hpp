@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "weft/comm/concept.hpp"
 #include "weft/op/leaf_table.hpp"
 #include "weft/run/watched_tensors.hpp"
 
