@@ -53,7 +53,7 @@ constexpr void place_shared(PlanData& plan, int stage_number) {
       grow_gradient(u, memory.output_gradient_bytes);
       if (u > chunk.first_unit)
         grow_gradient(u - 1, memory.input_gradient_bytes);
-      else
+      else if (u > 0 || !memory.input_gradient_alone)
         grow(stage.boundary_bytes[!sides[std::size_t(u)].side], memory.input_gradient_bytes);
       grow(stage.memory.workspace, memory.forward_workspace_bytes);
       grow(stage.memory.workspace, memory.backward_workspace_bytes);

@@ -45,6 +45,7 @@ struct FrameMemory {
   Index output_value_bytes = 0, output_gradient_bytes = 0, input_gradient_bytes = 0;  // in boundary buffers; 0: none there
   bool flips = true;                                       // the input's gradient is not the memory of the output's
   bool output_kept = false, output_gradient_kept = false;  // in the slot; else a boundary buffer
+  bool input_gradient_alone = false;                       // of the input itself only: none where the unit is the model's first
   Index output_value_offset = 0, output_gradient_offset = 0;
   Index output_gradient_slot_bytes = 0;  // of the weight slot, at its end: unused where a message or the loss brings the gradient
 };

@@ -144,8 +144,8 @@ constexpr void place_gradients(const GraphData& graph, int frame_index, const Me
       for (int other = 1; other < n && alone; ++other) alone = flow.groups.of(other) != t;
       if (group.output)
         out.output_gradient_bytes = group.bytes;
-      else if (frame_index > 0 || !alone)
-        out.input_gradient_bytes = group.bytes;
+      else
+        out.input_gradient_bytes = group.bytes, out.input_gradient_alone = alone;
     } else if (facts.wide && group.crosses) {
       place = {Storage::slot, out.slot_bytes};
       out.slot_bytes += group.bytes;
