@@ -85,7 +85,7 @@ inline std::string describe(const PlanData& plan, Index library_bytes = 0) {
         else
           note = "tied to " + path_of(plan.graph, plan.graph.parameters[std::size_t(p)].owner, 0);
       }
-      if (plan.graph.tensor_ranks > 1) note = split_text(plan.graph, l) + (note.empty() ? "" : "; ") + note;
+      if (plan.graph.tensor_ranks > 1) note = text_of(split_text(plan.graph, l), note.empty() ? "" : "; ", note);
       const std::string path = path_of_leaf(plan.graph, l, 0), times = frame.count > 1 ? std::to_string(frame.count) + " x" : "";
       print("  %6s %-44s %7lld -> %-7lld %10lld parameters %s\n", times.c_str(), path.c_str(), static_cast<long long>(leaf.in.elems()),
             static_cast<long long>(leaf.out.elems()), static_cast<long long>(elems), note.c_str());

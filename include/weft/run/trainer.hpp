@@ -255,7 +255,8 @@ auto make_trainer(Communicator communicator, OptimizerRule optimizer, Schedule s
     else
       return PlanType::data();
   };
-  return TrainerType(data_for(communicator.size()),
+  PlanData plan = data_for(communicator.size());  // before the communicator moves on
+  return TrainerType(std::move(plan),
                      model_code<typename KernelsOf<Executor>::type, Real, typename PlanType::Model, typename PlanType::Recipe::Loss,
                                 strategy.tensor(), strategy.sequence>(),
                      std::move(communicator), optimizer, schedule, options);
