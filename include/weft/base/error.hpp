@@ -14,6 +14,8 @@ class Error : public std::runtime_error {
   Error(std::string_view id, std::string_view message) : std::runtime_error(full(id, message)), id_(id) {}
 
   const std::string& id() const noexcept { return id_; }
+  // what() without the id: to be said again under the same id, with more about it.
+  std::string message() const { return std::string(what()).substr(id_.size() + sizeof("weft[]: ") - 1); }
 
  private:
   static std::string full(std::string_view id, std::string_view message) {  // appended: g++ 12 warns falsely about "literal" + std::string

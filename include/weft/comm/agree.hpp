@@ -21,9 +21,9 @@ void run_or_fail_together(Communicator& comm, Body&& body) {
   std::int64_t state = none;
   try {
     body();
-  } catch (const Error& error) {
-    state = failed, id = error.id(), text = std::string(error.what()).substr(id.size() + sizeof("weft[]: ") - 1);
-  } catch (const std::exception& error) { state = failed, id = "run.failed", text = error.what(); }
+  } catch (const Error& error) { state = failed, id = error.id(), text = error.message(); } catch (const std::exception& error) {
+    state = failed, id = "run.failed", text = error.what();
+  }
   std::vector<std::int64_t> states(std::size_t(comm.size()));
   comm.all_gather(states.data(), &state, 1);
   for (int rank = 0; rank < comm.size(); ++rank) {

@@ -95,8 +95,7 @@ void launch(int ranks, Body&& body, const LaunchOptions& options = {}) {
   try {
     std::rethrow_exception(errors[std::size_t(rank)]);
   } catch (const Error& error) {
-    const std::string message = std::string(error.what()).substr(error.id().size() + sizeof("weft[]: ") - 1);
-    std::throw_with_nested(Error(error.id(), text_of(whose, ": ", message)));
+    std::throw_with_nested(Error(error.id(), text_of(whose, ": ", error.message())));
   } catch (const std::exception& error) {
     std::throw_with_nested(Error("launch.rank_failed", text_of(whose, ": ", error.what())));
   } catch (...) { std::throw_with_nested(Error("launch.rank_failed", text_of(whose, ": an exception that is not a std::exception"))); }

@@ -12,8 +12,8 @@
 
 namespace weft {
 
-// A tensor of one micro-batch: of a unit's frame; part: an input gradient before it is added; saved: number 4·(leaf of the frame) + k.
-enum class TensorKind : std::uint8_t { value, gradient, part, saved };
+// A tensor of one micro-batch: of a unit's frame; saved: number 4·(leaf of the frame) + k.
+enum class TensorKind : std::uint8_t { value, gradient, saved };
 struct TensorName {
   TensorKind kind = TensorKind::value;
   Index unit = 0;
@@ -62,7 +62,7 @@ class ShadowMemory {
   // Errors: weft[shadow.read]: something else was written over it, or it never lay there.
   void read(const TensorName& name, const void* data, Index bytes, const char* what) {
     if (lies_at(name, data, bytes)) return;
-    constexpr const char* kinds[] = {"value", "gradient", "part of the gradient", "saved tensor"};
+    constexpr const char* kinds[] = {"value", "gradient", "saved tensor"};
     throw Error("shadow.read",
                 text_of("a tensor is read that does not lie there any more; its lifetime in the plan is too short (", what, " reads ",
                         kinds[int(name.kind)], " ", name.tensor, " of unit ", name.unit, ", micro-batch ", name.micro, ")"));
@@ -72,7 +72,6 @@ class ShadowMemory {
     const Tensor& tensor = tensors_[name.key()];
     read(name, tensor.data, tensor.bytes, what);
   }
-  bool knows(const TensorName& name) const { return tensors_.count(name.key()) > 0; }
   // Between steps everything may go.
   void forget() { tensors_.clear(); }
 
