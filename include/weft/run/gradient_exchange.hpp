@@ -148,30 +148,20 @@ class GradientExchange {
   // What this rank's part of the norm is made of, by place in the stage's arena as if it were whole: guests are counted by their owners;
   // of a tensor group, the first rank counts what all have.
   void find_counted() {
-    for (const Block& block : state_.store.blocks()) {
-      if (block.guest >= 0) continue;
-      const UnitData& unit = plan_.units[std::size_t(block.unit)];
-      const FrameSite& frame = plan_.graph.frames[std::size_t(unit.frame)];
-      for (int l = frame.first_leaf; l < frame.first_leaf + frame.num_leaves; ++l) {
-        const LeafSite& leaf = plan_.graph.leaves[std::size_t(l)];
-        for (int p = leaf.first_parameter; p < leaf.first_parameter + leaf.facts.parameters.size(); ++p) {
-          const ParameterSite& site = plan_.graph.parameters[std::size_t(p)];
-          if (site.owner != p || site.facts.kind == ParameterKind::buffer) continue;
-          if (site.split.dimension < 0 && state_.place.tensor != 0) continue;
-          if (site.split.slicing.has_copies(plan_.graph.tensor_ranks)) {  // of these, the first of the ranks that have them
-            for_each_owned_stretch(site, plan_.graph.tensor_ranks, state_.place.tensor, [&](Index own, Index, Index count) {
-              counted_.push_back({unit.first_parameter_elem + site.offset + own, count});
-            });
-            continue;
-          }
-          const Range range{unit.first_parameter_elem + site.offset, round_up(site.facts.elems(), parameter_alignment_elems)};
-          if (!counted_.empty() && counted_.back().first + counted_.back().elems == range.first)
-            counted_.back().elems += range.elems;
-          else
-            counted_.push_back(range);
-        }
+    state_.store.for_each_parameter([&](const Block& block, const ParameterSite& site, Index first) {
+      if (block.guest >= 0 || (site.split.dimension < 0 && state_.place.tensor != 0)) return;
+      if (site.split.slicing.has_copies(plan_.graph.tensor_ranks)) {  // of these, the first of the ranks that have them
+        for_each_owned_stretch(site, plan_.graph.tensor_ranks, state_.place.tensor, [&](Index own, Index, Index count) {
+          counted_.push_back({first + own, count});
+        });
+        return;
       }
-    }
+      const Range range{first, round_up(site.facts.elems(), parameter_alignment_elems)};
+      if (!counted_.empty() && counted_.back().first + counted_.back().elems == range.first)
+        counted_.back().elems += range.elems;
+      else
+        counted_.push_back(range);
+    });
   }
 
   State& state_;

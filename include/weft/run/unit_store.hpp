@@ -59,6 +59,28 @@ class UnitStore {
   const std::vector<Block>& blocks() const { return blocks_; }
   const Block& block_of_unit(Index unit) const { return blocks_[std::size_t(block_of_unit_[std::size_t(unit)])]; }
 
+  // visit(block, site, first): every parameter that this stage owns or has as a guest, in the order of the arena, where it begins
+  // at element `first`, as if it were whole.
+  template <class Visit>
+  void for_each_parameter(Visit&& visit) const {
+    for (const Block& block : blocks_) {
+      if (block.guest >= 0) {
+        const GuestData& guest = plan_.stages[std::size_t(stage_)].guests[std::size_t(block.guest)];
+        const ParameterSite& site = plan_.graph.parameters[std::size_t(guest.parameter)];
+        visit(block, site, block.first + site.offset);
+        continue;
+      }
+      const FrameSite& frame = plan_.graph.frames[std::size_t(plan_.units[std::size_t(block.unit)].frame)];
+      for (int l = frame.first_leaf; l < frame.first_leaf + frame.num_leaves; ++l) {
+        const LeafSite& leaf = plan_.graph.leaves[std::size_t(l)];
+        for (int p = leaf.first_parameter; p < leaf.first_parameter + leaf.facts.parameters.size(); ++p) {
+          const ParameterSite& site = plan_.graph.parameters[std::size_t(p)];
+          if (site.owner == p && site.facts.kind != ParameterKind::buffer) visit(block, site, block.first + site.offset);
+        }
+      }
+    }
+  }
+
   Index shards() const { return strategy().shards(); }
   Index shard() const { return shards() == 1 ? 0 : groups_shard(); }
   // This rank's part of a block: where it begins in the block, and how long it is.

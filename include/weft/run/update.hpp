@@ -90,31 +90,14 @@ class Updater {
 
   // One after the other, joined where they decay alike.
   void find_ranges() {
-    const auto add = [&](int p, Index first) {
-      const ParameterSite& site = plan_.graph.parameters[std::size_t(p)];
+    state_.store.for_each_parameter([&](const Block&, const ParameterSite& site, Index first) {
       const Range range{first, round_up(site.facts.elems(), parameter_alignment_elems),
                         optimizer_.decays(site.facts.kind == ParameterKind::weight || site.facts.kind == ParameterKind::embedding)};
       if (!ranges_.empty() && ranges_.back().decayed == range.decayed && ranges_.back().first + ranges_.back().elems == range.first)
         ranges_.back().elems += range.elems;
       else
         ranges_.push_back(range);
-    };
-    for (const Block& block : state_.store.blocks()) {
-      if (block.guest >= 0) {
-        const GuestData& guest = state_.stage().guests[std::size_t(block.guest)];
-        add(guest.parameter, guest.first_elem + plan_.graph.parameters[std::size_t(guest.parameter)].offset);
-        continue;
-      }
-      const UnitData& unit = plan_.units[std::size_t(block.unit)];
-      const FrameSite& frame = plan_.graph.frames[std::size_t(unit.frame)];
-      for (int l = frame.first_leaf; l < frame.first_leaf + frame.num_leaves; ++l) {
-        const LeafSite& leaf = plan_.graph.leaves[std::size_t(l)];
-        for (int p = leaf.first_parameter; p < leaf.first_parameter + leaf.facts.parameters.size(); ++p) {
-          const ParameterSite& site = plan_.graph.parameters[std::size_t(p)];
-          if (site.owner == p && site.facts.kind != ParameterKind::buffer) add(p, unit.first_parameter_elem + site.offset);
-        }
-      }
-    }
+    });
   }
 
   // visit(number in the control block, parameter, repetition, flag of the walker)
